@@ -1,0 +1,33 @@
+"""What the binary readers share: a read-only map of a file, an error naming file and byte."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from maghub.errors import MaghubError
+
+
+def fail(path: object, what: str, offset: int | None = None, fix: str | None = None) -> MaghubError:
+    """The error for a bad file: which file, at which byte, what is wrong with it."""
+    where = str(path) if offset is None else f"{path}, byte {offset}"
+    return MaghubError(what, where=where, fix=fix)
+
+
+def cannot_open(path: object, error: OSError) -> MaghubError:
+    """The error for a file that is not there or that may not be read."""
+    if isinstance(error, FileNotFoundError):
+        return fail(path, "there is no such file")
+    return fail(path, f"cannot be read ({error.strerror or type(error).__name__})")
+
+
+def map_file(path: str | os.PathLike[str]) -> memoryview:
+    """The bytes of a file as a read-only memory map, open for as long as views of it live."""
+    try:
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except OSError as error:
+        raise cannot_open(path, error) from None
