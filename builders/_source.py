@@ -1,0 +1,111 @@
+"""The builder pattern: a source parses upstream once; one generic builder exposes its tables.
+
+A dataset is a ``maghub.tables.Source`` (what the upstream files say, as typed tables) and a subclass
+of ``SourceBuilder`` that names it::
+
+    class Emoji(SourceBuilder):
+        SOURCE = EmojiSource
+
+so that ``Emoji(config_name="edges").download_and_prepare()`` and ``.as_dataset()`` work as users of
+``datasets`` expect, while ``maghub.build`` sends the same tables through the one Parquet writer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import datasets
+import pyarrow as pa
+
+from maghub.errors import MaghubError, nearest
+from maghub.tables import Facts, Source, Table, in_memory
+
+__all__ = ["Facts", "Source", "SourceBuilder", "SourceConfig", "Table", "in_memory", "require_raw"]
+
+
+@dataclass
+class SourceConfig(datasets.BuilderConfig):
+    """Config of any table of any source; ``raw_state`` makes a changed raw folder a new cache."""
+
+    raw_dir: str | None = None
+    seed: int = 0
+    raw_state: str = ""
+
+
+def _state(raw_dir: str | None) -> str:
+    """Digest of names, sizes and times of the raw files, so that stale caches are never used."""
+    if raw_dir is None:
+        return ""
+    digest = hashlib.sha256()
+    for path in sorted(Path(raw_dir).rglob("*")):
+        if path.is_file():
+            info = path.stat()
+            digest.update(f"{path}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+class SourceBuilder(datasets.ArrowBasedBuilder):
+    """Exposes every table of ``SOURCE`` as a ``datasets`` builder config of the same name."""
+
+    SOURCE: ClassVar[type[Source]]
+    BUILDER_CONFIG_CLASS = SourceConfig
+    DEFAULT_CONFIG_NAME = "nodes"
+
+    def __init__(self, *args: Any, raw_dir: str | Path | None = None, **kwargs: Any) -> None:
+        raw = None if raw_dir is None else str(raw_dir)
+        super().__init__(*args, raw_dir=raw, raw_state=_state(raw), **kwargs)
+
+    def _info(self) -> datasets.DatasetInfo:
+        if self.SOURCE.configs and self.config.name not in self.SOURCE.configs:
+            raise nearest(self.config.name, self.SOURCE.configs, kind="config")
+        return datasets.DatasetInfo()
+
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        raw = self.config.raw_dir
+        tables = self.SOURCE(None if raw is None else Path(raw), self.config.seed).tables()
+        by_name = {table.config: table for table in tables}
+        if self.config.name not in by_name:
+            raise nearest(self.config.name, by_name, kind="config")
+        table = by_name[self.config.name]
+        self.info.features = table.features
+        codes = enumerate(table.split_names)
+        return [
+            datasets.SplitGenerator(
+                name=split, gen_kwargs={"table": table, "split": split, "parts": table.parts()}
+            )
+            for code, split in codes
+            if table.split_ids is None or (table.split_ids == code).any()
+        ]
+
+    def _generate_tables(
+        self, table: Table, split: str, parts: list[tuple[int, int]]
+    ) -> Iterator[tuple[Any, pa.Table]]:
+        for index, rows in enumerate(table.iter_split(split, parts)):
+            yield (parts[0][0], index), rows
+
+
+def require_raw(name: str, raw_dir: Path | None, files: dict[str, str]) -> Path:
+    """The raw folder, once every needed file lies there.
+
+    Args:
+        name: Dataset name, for the message.
+        raw_dir: The folder given by the user.
+        files: Relative path to a word on how to get it.
+
+    Raises:
+        MaghubError: Lists everything that is missing at once.
+    """
+    missing = [
+        f"{path} ({how})" for path, how in files.items() if raw_dir is None or not (raw_dir / path).exists()
+    ]
+    if missing or raw_dir is None:
+        raise MaghubError(
+            f"{name} needs: {'; '.join(missing)}",
+            where=raw_dir or "no --raw-dir given",
+            fix="put them into one folder and pass it as --raw-dir",
+        )
+    return raw_dir

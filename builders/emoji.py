@@ -1,0 +1,359 @@
+"""emoji: 1,911 emoji with picture, label and tags; edges from composition and shared tags.
+
+Upstream: npm packages emojibase-data 17.0.0 (MIT; labels, tags, groups) and emoji-datasource-google
+16.0.0 (data MIT, Noto pictures Apache-2.0; 64 px PNG). Without ``raw_dir`` the sample folder that
+ships with maghub is the input; it was built from those two packages by this file.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import tarfile
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import pyarrow as pa
+from datasets import ClassLabel, Value
+from numpy.typing import NDArray
+
+from maghub import layout, schema
+from maghub.builders._source import Facts, Source, SourceBuilder, Table, in_memory
+from maghub.errors import MaghubError, place
+from maghub.loading import sample_path
+from maghub.reader import int_columns, read_columns
+from maghub.seeding import child_rng
+from maghub.spec import NegativesRule, SplitRule, read_spec
+from maghub.splits import (
+    edge_split,
+    fixed_negatives,
+    split_counts,
+    stratified_split,
+)
+
+DATA_PACKAGE, DATA_VERSION = "emojibase-data", "17.0.0"
+IMAGE_PACKAGE, IMAGE_VERSION = "emoji-datasource-google", "16.0.0"
+RELATIONS = ("composition", "shared-tag")
+TAG_USES = range(2, 21)
+NODE_RULE, EDGE_RULE, NEGATIVES_RULE = "stratified", "random", "uniform"
+NODE_FRACTIONS = (0.6, 0.2, 0.2)
+EDGE_FRACTIONS = (0.7, 0.1, 0.2)
+NEGATIVES = 50
+JOINER, VARIATION = "-200D-", "-FE0F"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One emoji as upstream describes it."""
+
+    hexcode: str
+    character: str
+    label: str
+    tags: tuple[str, ...]
+    group: int
+    subgroup: str
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Everything the tables are made of, in node order."""
+
+    rows: pa.Table  # source_id, text, image bytes, label, subgroup, emoji
+    groups: tuple[str, ...]
+    src: NDArray[np.int64]
+    dst: NDArray[np.int64]
+    relation: NDArray[np.int64]
+
+
+class _Package:
+    """Files of one npm package: the ``.tgz`` that ``npm pack`` writes, or an unpacked folder."""
+
+    def __init__(self, raw_dir: Path, name: str, version: str) -> None:
+        archive = raw_dir / f"{name}-{version}.tgz"
+        folders = [raw_dir / name, raw_dir / "node_modules" / name]
+        self.path = next((p for p in [archive, *folders] if p.exists()), archive)
+        if not self.path.exists():
+            raise MaghubError(
+                f"package {name} {version} is missing",
+                where=raw_dir,
+                fix=f"run in that folder: npm pack {name}@{version}",
+            )
+        if self.path.is_dir():
+            found = json.loads((self.path / "package.json").read_text("utf-8"))["version"]
+            if found != version:
+                raise MaghubError(f"is version {found}, need {version}", where=self.path)
+
+    def read(self, wanted: set[str]) -> dict[str, bytes]:
+        """Contents of the wanted files (paths inside the package) in one pass."""
+        if self.path.is_dir():
+            return {name: (self.path / name).read_bytes() for name in wanted}
+        found = {}
+        try:
+            with tarfile.open(self.path, "r|gz") as tar:
+                for member in tar:
+                    name = member.name.removeprefix("package/")
+                    if member.isfile() and name in wanted:
+                        stream = tar.extractfile(member)
+                        assert stream is not None
+                        found[name] = stream.read()
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise MaghubError(
+                f"is not a whole .tgz ({error})", where=self.path, fix="run npm pack again"
+            ) from None
+        if missing := sorted(wanted - set(found)):
+            raise MaghubError(
+                f"holds no {missing[0]}", where=self.path, fix="run npm pack again"
+            )
+        return found
+
+
+def _plain(hexcode: str) -> str:
+    """A hexcode without variation selectors, upper case: how the two packages are joined."""
+    return hexcode.upper().replace(VARIATION, "")
+
+
+def _read_packages(raw_dir: Path) -> Raw:
+    """Parse the two npm packages."""
+    data = _Package(raw_dir, DATA_PACKAGE, DATA_VERSION)
+    pictures = _Package(raw_dir, IMAGE_PACKAGE, IMAGE_VERSION)
+    texts = data.read({"en/data.json", "en/messages.json"})
+    entries = json.loads(texts["en/data.json"])
+    messages = json.loads(texts["en/messages.json"])
+    groups = tuple(g["key"] for g in sorted(messages["groups"], key=lambda g: g["order"]))
+    subgroups = {g["order"]: g["key"] for g in messages["subgroups"]}
+    listing = json.loads(pictures.read({"emoji.json"})["emoji.json"])
+    files = {
+        _plain(item["unified"]): f"img/google/64/{item['image']}"
+        for item in listing
+        if item["has_img_google"]
+    }
+    kept = [
+        Entry(
+            hexcode=entry["hexcode"],
+            character=entry["emoji"],
+            label=entry["label"],
+            tags=tuple(entry.get("tags", ())),
+            group=entry["group"],
+            subgroup=subgroups[entry["subgroup"]],
+        )
+        for entry in sorted(entries, key=lambda entry: entry.get("order", 0))
+        if "group" in entry and _plain(entry["hexcode"]) in files
+    ]
+    blobs = pictures.read({files[_plain(emoji.hexcode)] for emoji in kept})
+    rows = pa.table(
+        {
+            layout.SOURCE_ID: [emoji.hexcode for emoji in kept],
+            layout.TEXT: [": ".join(filter(None, (e.label, ", ".join(e.tags)))) for e in kept],
+            layout.IMAGE: [blobs[files[_plain(emoji.hexcode)]] for emoji in kept],
+            layout.LABEL: [emoji.group for emoji in kept],
+            "subgroup": [emoji.subgroup for emoji in kept],
+            "emoji": [emoji.character for emoji in kept],
+        }
+    )
+    return Raw(rows, groups, *_edges(kept))
+
+
+def _edges(
+    emoji: list[Entry],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Undirected edges (src < dst, relation), each once, sorted."""
+    index = {_plain(item.hexcode): node for node, item in enumerate(emoji)}
+    found: set[tuple[int, int, int]] = set()
+    users: dict[str, list[int]] = defaultdict(list)
+    for node, item in enumerate(emoji):
+        if JOINER in item.hexcode:
+            parts = {index.get(_plain(part)) for part in item.hexcode.split(JOINER)}
+            found |= {(*sorted((node, p)), 0) for p in parts if p is not None and p != node}  # type: ignore[misc]
+        for tag in set(item.tags):
+            users[tag].append(node)
+    for nodes in users.values():
+        if len(nodes) in TAG_USES:
+            found |= {(a, b, 1) for a, b in itertools.combinations(sorted(nodes), 2)}
+    table = np.asarray(sorted(found), dtype=np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _read_sample() -> Raw:
+    """The same content from the folder that ships with maghub."""
+    folder = sample_path("emoji")
+    if folder is None:
+        raise MaghubError(
+            "the bundled emoji sample is missing", fix="give the npm packages with --raw-dir"
+        )
+    spec = read_spec(folder)
+    nodes, edges = spec.config(layout.NODES), spec.config(layout.EDGES)
+    label = schema.features_from_dict(nodes.features)[layout.LABEL]
+    table = read_columns(folder, nodes, list(nodes.features)).sort_by(layout.NODE_ID)
+    image = table.column_names.index(layout.IMAGE)
+    blobs = pa.chunked_array([c.field("bytes") for c in table[layout.IMAGE].chunks])
+    rows = table.set_column(image, layout.IMAGE, blobs).drop_columns([layout.NODE_ID])
+    columns = [layout.SRC, layout.DST, layout.RELATION]
+    return Raw(rows.combine_chunks(), tuple(label.names), *int_columns(folder, edges, columns))
+
+
+@dataclass(frozen=True)
+class _ReadNodes:
+    """Rows of ``nodes``; a picture that cannot be decoded becomes null."""
+
+    rows: pa.Table
+
+    def __call__(self, start: int, stop: int) -> pa.Table:
+        part = self.rows.slice(start, stop - start)
+        blobs = [_checked(blob, start + i) for i, blob in enumerate(part[layout.IMAGE].to_pylist())]
+        images = [None if blob is None else {"bytes": blob, "path": None} for blob in blobs]
+        kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
+        part = part.set_column(
+            part.column_names.index(layout.IMAGE), layout.IMAGE, pa.array(images, kind)
+        )
+        return part.append_column(layout.NODE_ID, pa.array(np.arange(start, stop)))
+
+
+def _checked(blob: bytes, node: int) -> bytes:
+    try:
+        with PIL.Image.open(io.BytesIO(blob)) as image:
+            image.load()
+    except (OSError, ValueError, SyntaxError) as error:
+        raise MaghubError(
+            f"picture cannot be decoded ({error})", where=place(IMAGE_PACKAGE, layout.IMAGE, node)
+        ) from None
+    return blob
+
+
+class EmojiSource(Source):
+    """The emoji graph from its two npm packages, or from the bundled sample."""
+
+    name = "emoji"
+    configs = (
+        layout.NODES,
+        layout.EDGES,
+        layout.NODE_SPLITS,
+        layout.EDGE_SPLITS,
+        layout.negatives_config(NEGATIVES_RULE),
+    )
+
+    @cached_property
+    def _raw(self) -> Raw:
+        return _read_sample() if self.raw_dir is None else _read_packages(self.raw_dir)
+
+    @cached_property
+    def _node_codes(self) -> NDArray[np.int8]:
+        labels = np.asarray(self._raw.rows[layout.LABEL].combine_chunks(), dtype=np.int64)
+        return stratified_split(labels, NODE_FRACTIONS, child_rng(self.seed, "nodes", NODE_RULE))
+
+    @cached_property
+    def _edge_codes(self) -> NDArray[np.int8]:
+        raw = self._raw
+        rng = child_rng(self.seed, "edges", EDGE_RULE)
+        return edge_split(raw.src, raw.dst, raw.rows.num_rows, EDGE_FRACTIONS, rng)
+
+    def tables(self) -> list[Table]:
+        """nodes, edges, node-splits, edge-splits and negatives-uniform."""
+        raw, n = self._raw, self._raw.rows.num_rows
+        extra = {"subgroup": Value("string"), "emoji": Value("string")}
+        edge_ids = np.arange(len(raw.src))
+        relation = {layout.RELATION: ClassLabel(names=list(RELATIONS))}
+        edges: dict[str, object] = {layout.EDGE_ID: edge_ids, layout.SRC: raw.src}
+        edges |= {layout.DST: raw.dst, layout.RELATION: raw.relation}
+        splits = schema.splits_features
+        return [
+            Table(
+                config=layout.NODES,
+                kind="nodes",
+                features=schema.nodes_features(raw.groups, extra),
+                num_rows=n,
+                read=_ReadNodes(raw.rows),
+                split_names=layout.SPLITS,
+                split_ids=self._node_codes,
+                part_size=256,
+                parallel=True,
+            ),
+            in_memory(layout.EDGES, "edges", schema.edges_features(relation), edges),
+            in_memory(
+                layout.NODE_SPLITS,
+                "node_splits",
+                splits(layout.NODE_ID, [NODE_RULE]),
+                {layout.NODE_ID: np.arange(n), NODE_RULE: self._node_codes},
+                target=layout.NODES,
+            ),
+            in_memory(
+                layout.EDGE_SPLITS,
+                "edge_splits",
+                splits(layout.EDGE_ID, [EDGE_RULE]),
+                {layout.EDGE_ID: edge_ids, EDGE_RULE: self._edge_codes},
+                target=layout.EDGES,
+            ),
+            self._negatives(),
+        ]
+
+    def _negatives(self) -> Table:
+        """Fixed negatives of the validation and test edges, the query side drawn at random."""
+        raw, codes = self._raw, self._edge_codes
+        rng = child_rng(self.seed, "negatives", NEGATIVES_RULE)
+        edge = np.flatnonzero(codes > 0)
+        flip = rng.random(len(edge)) < 0.5
+        query = np.where(flip, raw.dst[edge], raw.src[edge])
+        positive = np.where(flip, raw.src[edge], raw.dst[edge])
+        n = raw.rows.num_rows
+        drawn = fixed_negatives(raw.src, raw.dst, n, query, NEGATIVES, rng)
+        neg = pa.FixedSizeListArray.from_arrays(pa.array(drawn.ravel()), NEGATIVES)
+        columns: dict[str, Any] = {layout.EDGE_ID: edge, layout.QUERY: query}
+        columns |= {layout.POSITIVE: positive, layout.NEG: neg}
+        return in_memory(
+            layout.negatives_config(NEGATIVES_RULE),
+            "negatives",
+            schema.negatives_features(NEGATIVES),
+            columns,
+            split_names=layout.SPLITS,
+            split_ids=codes[edge],
+            target=layout.EDGES,
+        )
+
+    def facts(self) -> Facts:
+        """Undirected, no loops; a pair may carry both relations (key src, dst, relation)."""
+        return Facts(
+            edge_key=(layout.SRC, layout.DST, layout.RELATION),
+            default_split=NODE_RULE,
+            node_splits=(
+                SplitRule(
+                    name=NODE_RULE,
+                    of="nodes",
+                    origin="maghub",
+                    description="60/20/20 within each group",
+                    seed=self.seed,
+                    counts=split_counts(self._node_codes),
+                ),
+            ),
+            edge_splits=(
+                SplitRule(
+                    name=EDGE_RULE,
+                    of="edges",
+                    origin="maghub",
+                    description="70/10/20 of the node pairs; both relations of a pair stay together",
+                    seed=self.seed,
+                    counts=split_counts(self._edge_codes),
+                ),
+            ),
+            negatives=(
+                NegativesRule(
+                    name=NEGATIVES_RULE,
+                    edge_split=EDGE_RULE,
+                    origin="maghub",
+                    description="uniform nodes that are no neighbour of the query in any split",
+                    k=NEGATIVES,
+                    seed=self.seed,
+                ),
+            ),
+            sources={DATA_PACKAGE: DATA_VERSION, IMAGE_PACKAGE: IMAGE_VERSION},
+        )
+
+
+class Emoji(SourceBuilder):
+    """``datasets`` builder of the emoji graph: ``Emoji(config_name="nodes", raw_dir=...)``."""
+
+    SOURCE = EmojiSource

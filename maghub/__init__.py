@@ -1,0 +1,47 @@
+"""maghub: multimodal-attributed graphs, knowledge-graph RAG and graph QA data in one line.
+
+The public surface; everything is imported when first used, so that ``import maghub`` is instant and
+never pulls in torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "MAG": "maghub.mag",
+    "MaghubError": "maghub.errors",
+    "build": "maghub.building",
+    "encode": "maghub.encoding",
+    "info": "maghub.catalog",
+    "list_datasets": "maghub.catalog",
+    "load": "maghub.loading",
+    "validate": "maghub.validation",
+}
+
+if TYPE_CHECKING:
+    from maghub.building import build as build
+    from maghub.catalog import info as info
+    from maghub.catalog import list_datasets as list_datasets
+    from maghub.encoding import encode as encode
+    from maghub.errors import MaghubError as MaghubError
+    from maghub.loading import load as load
+    from maghub.mag import MAG as MAG
+    from maghub.validation import validate as validate
+
+__all__ = [*_EXPORTS, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        value = getattr(import_module(_EXPORTS[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'maghub' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

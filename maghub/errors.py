@@ -1,0 +1,62 @@
+"""One error type for everything a user can cause: what was wrong, where, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MaghubError(Exception):
+    """A problem the user can understand and act on; the CLI prints it as one line.
+
+    Args:
+        what: What was wrong, without a final full stop.
+        where: The place: a file, optionally with column and row.
+        fix: What to do about it.
+    """
+
+    def __init__(self, what: str, *, where: object = None, fix: str | None = None) -> None:
+        self.what = what
+        self.where = None if where is None else str(where)
+        self.fix = fix
+        super().__init__(self.line())
+
+    def line(self) -> str:
+        """The whole error on one line."""
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        if self.fix:
+            text += f". {self.fix[0].upper()}{self.fix[1:]}"
+        return " ".join(text.split())
+
+
+class MissingExtra(MaghubError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(
+            f"this needs the package {package}, which is not installed",
+            fix=f"run: pip install 'maghub[{extra}]'",
+        )
+
+
+def place(file: object, column: str | None = None, row: int | None = None) -> str:
+    """Name a place in a data file, e.g. ``edges/full.parquet, column dst, row 7``."""
+    parts = [str(file)]
+    if column is not None:
+        parts.append(f"column {column}")
+    if row is not None:
+        parts.append(f"row {row}")
+    return ", ".join(parts)
+
+
+def nearest(name: str, known: Iterable[str], *, kind: str) -> MaghubError:
+    """The error for an unknown name, with the nearest known ones."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    if close:
+        fix = f"did you mean {' or '.join(close)}?"
+    elif names:
+        fix = f"known: {', '.join(names[:20])}" + (", ..." if len(names) > 20 else "")
+    else:
+        fix = f"no {kind} is registered"
+    return MaghubError(f"unknown {kind} '{name}'", fix=fix)

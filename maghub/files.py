@@ -1,0 +1,107 @@
+"""Writing that never leaves half a thing: write beside, fsync, rename; one-line errors for the OS's."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from maghub.errors import MaghubError
+
+_FIXES = {
+    errno.ENOSPC: "free some disk space and run it again; nothing was left half-written",
+    errno.EDQUOT: "free some disk quota and run it again; nothing was left half-written",
+    errno.EACCES: "check the permissions of the folder",
+    errno.EPERM: "check the permissions of the folder",
+    errno.EROFS: "choose a folder on a writable disk",
+    errno.ENOENT: "check the path",
+}
+
+
+@contextmanager
+def os_errors(where: object) -> Iterator[None]:
+    """Turn an OSError inside the block into a MaghubError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        place = error.filename if error.filename is not None else where
+        fix = _FIXES.get(error.errno or 0)
+        raise MaghubError(f"cannot be read or written ({reason})", where=place, fix=fix) from error
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a text file (UTF-8, \\n) atomically."""
+    temporary = path.with_name(f".{path.name}.partial")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def staged_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder beside ``out`` that takes its place when the block succeeds.
+
+    On any error or kill signal raised inside the block it is removed and ``out`` stays as it was.
+
+    Raises:
+        MaghubError: ``out`` exists and ``overwrite`` is not set, or the OS refuses to write.
+    """
+    out = Path(os.path.abspath(out))
+    with os_errors(out):
+        if out.exists() and not overwrite and (out.is_file() or any(out.iterdir())):
+            raise MaghubError(
+                "already exists", where=out, fix="choose another folder, or pass --overwrite"
+            )
+        out.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
+        try:
+            staging.chmod(0o777 & ~_umask())
+            yield staging
+            for folder in [staging, *(path for path in staging.iterdir() if path.is_dir())]:
+                fsync_folder(folder)
+            _swap(staging, out)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def _swap(staging: Path, out: Path) -> None:
+    """Rename ``staging`` to ``out``, keeping the old ``out`` until the new one stands."""
+    backup = None
+    if out.exists():
+        backup = Path(tempfile.mkdtemp(prefix=f".{out.name}.old-", dir=out.parent))
+        os.replace(out, backup / out.name)
+    try:
+        os.replace(staging, out)
+    except OSError:
+        if backup is not None:
+            os.replace(backup / out.name, out)
+        raise
+    fsync_folder(out.parent)
+    if backup is not None:
+        shutil.rmtree(backup, ignore_errors=True)
+
+
+def _umask() -> int:
+    value = os.umask(0)
+    os.umask(value)
+    return value

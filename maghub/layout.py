@@ -1,0 +1,51 @@
+"""Names of everything in a published folder: configs, splits, columns and files.
+
+Every other module takes these names from here.
+"""
+
+from __future__ import annotations
+
+CARD_FILE = "README.md"
+SPEC_FILE = "maghub.json"
+CARD_SOURCE_FILE = "card.md"
+
+# Splits. ``all`` is a reserved keyword in ``datasets``, hence ``full``.
+FULL = "full"
+TRAIN, VALIDATION, TEST, UNASSIGNED = "train", "validation", "test", "unassigned"
+SPLITS = (TRAIN, VALIDATION, TEST, UNASSIGNED)
+
+# Configs.
+NODES, EDGES = "nodes", "edges"
+NODE_SPLITS, EDGE_SPLITS = "node-splits", "edge-splits"
+NEGATIVES_PREFIX, EMBEDDINGS_PREFIX = "negatives-", "embeddings-"
+
+# Columns.
+NODE_ID, SOURCE_ID, TEXT, IMAGE, LABEL = "node_id", "source_id", "text", "image", "label"
+EDGE_ID, SRC, DST, RELATION, WEIGHT = "edge_id", "src", "dst", "relation", "weight"
+QUERY, POSITIVE, NEG = "query", "positive", "neg"
+MODALITIES = (TEXT, IMAGE)
+
+
+def negatives_config(rule: str) -> str:
+    """Config name of the fixed negatives of a rule, e.g. ``negatives-random``."""
+    return NEGATIVES_PREFIX + rule
+
+
+def embeddings_config(encoder: str) -> str:
+    """Config name of an encoder's vectors, e.g. ``embeddings-all-minilm-l6-v2``."""
+    return EMBEDDINGS_PREFIX + encoder
+
+
+def has_column(modality: str) -> str:
+    """Name of the boolean column telling which rows have a real vector of ``modality``."""
+    return f"has_{modality}"
+
+
+def data_file(config: str, split: str, index: int, count: int) -> str:
+    """Path of one shard relative to the folder, e.g. ``nodes/train-00000-of-00001.parquet``."""
+    return f"{config}/{split}-{index:05d}-of-{count:05d}.parquet"
+
+
+def data_glob(config: str, split: str) -> str:
+    """Pattern of all shards of one split, as the card's ``configs`` name them."""
+    return f"{config}/{split}-*.parquet"

@@ -1,0 +1,206 @@
+"""Renders the README of a published folder from its card and its measured ``maghub.json``."""
+
+from __future__ import annotations
+
+from datasets import DatasetInfo, SplitDict, SplitInfo
+
+from maghub import layout
+from maghub.cards import PARTS, Card, dump_yaml
+from maghub.schema import describe, features_from_dict
+from maghub.spec import ConfigSpec, FolderSpec
+
+SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+
+
+def table(header: list[str], rows: list[list[object]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in cells)
+
+
+def _dataset_info(config: ConfigSpec) -> dict[str, object]:
+    """One ``dataset_info`` entry of the Hub's YAML."""
+    splits = SplitDict()
+    for split, rows in config.splits.items():
+        splits.add(SplitInfo(name=split, num_bytes=config.num_bytes[split], num_examples=rows))
+    info = DatasetInfo(
+        features=features_from_dict(config.features),
+        splits=splits,
+        config_name=config.name,
+        download_size=sum(entry.bytes for entry in config.files),
+        dataset_size=sum(config.num_bytes.values()),
+    )
+    return {"config_name": config.name, **info._to_yaml_dict()}
+
+
+def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
+    """The YAML front matter the Hub reads: licence, tags, configs and dataset_info."""
+    rows = max(config.rows for config in spec.configs)
+    size = next((name for limit, name in SIZES if rows < limit), "n>1M")
+    tags = ["datasets", "multimodal-attributed-graph", "graph", *card.spec.tags]
+    configs = []
+    for index, config in enumerate(spec.configs):
+        files = [
+            {"split": split, "path": layout.data_glob(config.name, split)} for split in config.splits
+        ]
+        entry: dict[str, object] = {"config_name": config.name, "data_files": files}
+        if index == 0:
+            entry["default"] = True
+        configs.append(entry)
+    return {
+        "pretty_name": card.spec.pretty_name,
+        "license": card.spec.hub_license,
+        "language": list(card.spec.language),
+        "task_categories": list(card.spec.task_categories),
+        "size_categories": [size],
+        "tags": list(dict.fromkeys(tags)),
+        "configs": configs,
+        "dataset_info": [_dataset_info(config) for config in spec.configs],
+    }
+
+
+def _usage(spec: FolderSpec) -> str:
+    lines = [
+        "```python",
+        "from datasets import load_dataset",
+        f'nodes = load_dataset("maghub/{spec.name}")  # or the path of this folder',
+    ]
+    if spec.has(layout.EDGES):
+        lines.append(f'edges = load_dataset("maghub/{spec.name}", "edges", split="full")')
+        lines += ["", "import maghub", f'mag = maghub.load("maghub/{spec.name}")']
+        lines.append("mag.edge_index  # int64 [2, E]")
+    lines.append("```")
+    return "\n".join(lines)
+
+
+def _contents(spec: FolderSpec) -> str:
+    rows: list[list[object]] = []
+    for config in spec.configs:
+        columns = ", ".join(
+            f"`{name}` {describe(feature)}"
+            for name, feature in features_from_dict(config.features).items()
+        )
+        splits = ", ".join(f"{split} {count:,}" for split, count in config.splits.items())
+        rows.append([f"`{config.name}`", splits, columns])
+    return table(["config", "rows per split", "columns"], rows)
+
+
+def _statistics(card: Card, spec: FolderSpec) -> str:
+    graph, stats = spec.graph, spec.statistics
+    if graph is None or stats is None:
+        return ""
+    facts: list[list[object]] = [
+        ["nodes", f"{graph.num_nodes:,}"],
+        ["edges as stored", f"{graph.num_edges:,}"],
+        [f"distinct {'ordered' if graph.directed else 'unordered'} pairs", f"{graph.unique_pairs:,}"],
+        ["direction", "directed" if graph.directed else "undirected, stored once with src <= dst"],
+        ["edge key", ", ".join(graph.key)],
+        ["self loops", f"{stats.self_loops:,}"],
+        ["edges whose key occurs before", f"{stats.duplicate_edges:,}"],
+        ["isolated nodes", f"{stats.isolated_nodes:,}"],
+        ["components (largest)", f"{stats.components:,} ({stats.largest_component:,})"],
+        ["mean and maximum degree", f"{stats.mean_degree:.2f}, {stats.max_degree:,}"],
+        ["edge homophily", "-" if stats.homophily is None else f"{stats.homophily:.3f}"],
+        ["nodes with text, with image", f"{stats.with_text:,}, {stats.with_image:,}"],
+        ["text length in characters (min, median, p95, max)", _range(stats.text_chars)],
+        ["longer image side in pixels (min, median, p95, max)", _range(stats.image_pixels)],
+    ]
+    facts += [[f"images: {what}", f"{count:,}"] for what, count in spec.images.items()]
+    text = table(["measured on the tables as written", ""], facts)
+    if stats.classes:
+        rows: list[list[object]] = [[name, f"{count:,}"] for name, count in stats.classes.items()]
+        text += "\n\n" + table(["class", "nodes"], rows)
+        if stats.unlabelled:
+            text += f"\n\n{stats.unlabelled:,} nodes have no label."
+    return text + _paper(card, spec)
+
+
+def _paper(card: Card, spec: FolderSpec) -> str:
+    if not card.spec.paper or spec.graph is None or spec.statistics is None:
+        return ""
+    ours: list[object] = ["this folder", spec.graph.num_nodes, spec.graph.num_edges]
+    rows: list[list[object]] = [[*ours, len(spec.statistics.classes) or "-", ""]]
+    for paper in card.spec.paper:
+        values = [paper.nodes, paper.edges, paper.classes]
+        rows.append([paper.source, *("-" if v is None else v for v in values), paper.note or ""])
+    return "\n\n" + table(["source", "nodes", "edges", "classes", "note"], rows)
+
+
+def _range(values: dict[str, int]) -> str:
+    return ", ".join(f"{value:,}" for value in values.values()) or "-"
+
+
+def _splits(card: Card, spec: FolderSpec) -> str:
+    rows: list[list[object]] = []
+    for rule in (*spec.node_splits, *spec.edge_splits):
+        counts = ", ".join(f"{split} {count:,}" for split, count in rule.counts.items())
+        default = " (default)" if rule.of == "nodes" and rule.name == spec.default_split else ""
+        origin = f"{rule.origin}, seed {rule.seed}" if rule.seed is not None else rule.origin
+        rows.append([f"`{rule.name}`{default}", rule.of, counts, rule.description, origin])
+    text = table(["rule", "of", "counts", "how", "made by"], rows) if rows else ""
+    if spec.negatives:
+        negatives: list[list[object]] = [
+            [f"`{n.name}`", n.edge_split, n.k, n.description, f"{n.origin}, seed {n.seed}"]
+            for n in spec.negatives
+        ]
+        header = ["negatives", "for edge split", "per positive", "how", "made by"]
+        text += "\n\n" + table(header, negatives)
+    return text
+
+
+def _encoders(spec: FolderSpec) -> str:
+    rows: list[list[object]] = []
+    for enc in spec.encoders:
+        dims = ", ".join(f"{modality} {dim}" for modality, dim in enc.dim.items())
+        missing = ", ".join(f"{modality} {count:,}" for modality, count in enc.missing.items())
+        form = f"{enc.pooling}; {'L2-normalised' if enc.normalized else 'not normalised'}; {enc.dtype}"
+        source = f"{enc.model_id} @ {enc.revision} ({enc.library}, {enc.licence})"
+        rows.append([f"`{enc.config}`", source, dims, form, enc.projection or "none", missing])
+    header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows"]
+    return table(header, rows) if rows else ""
+
+
+def _licences(card: Card) -> str:
+    rows: list[list[object]] = [
+        [part, getattr(card.spec.licences, part), getattr(card.spec.policy, part)] for part in PARTS
+    ]
+    text = table(["part", "licence", "redistribution"], rows)
+    sources: list[list[object]] = [
+        [u.name, u.revision, u.licence, u.attribution or "-", u.url or u.get or "-"]
+        for u in card.spec.upstream
+    ]
+    header = ["upstream", "revision", "licence", "attribution", "where"]
+    return text + "\n\n" + table(header, sources)
+
+
+def render_readme(card: Card, spec: FolderSpec) -> str:
+    """The README of a published folder; same card and spec, same bytes."""
+    declared = "\n".join(
+        f"- `{config}.{column}`: {meaning}"
+        for config, columns in card.spec.columns.items()
+        for column, meaning in columns.items()
+    )
+    sections = [
+        ("Use", _usage(spec)),
+        ("Contents", _contents(spec) + ("\n\n" + declared if declared else "")),
+        ("Statistics", _statistics(card, spec)),
+        ("How an edge is made", card.spec.edge_rule or ""),
+        ("Splits and negatives", _splits(card, spec)),
+        ("Embeddings", _encoders(spec)),
+        ("", card.body.strip()),
+        ("Quirks and how they are treated", _bullets(card.spec.quirks)),
+        ("Differences from the papers", _bullets(card.spec.differences)),
+        ("Licence and redistribution", _licences(card)),
+        ("Citation", f"```bibtex\n{card.spec.citation.strip()}\n```"),
+    ]
+    text = "\n\n".join(
+        (f"## {title}\n\n" if title else "") + content for title, content in sections if content
+    )
+    front = dump_yaml(hub_metadata(card, spec))
+    head = f"# {card.spec.pretty_name}\n\n{card.spec.summary}"
+    return f"---\n{front}---\n\n{head}\n\n{text}\n"
+
+
+def _bullets(items: tuple[str, ...]) -> str:
+    return "\n".join(f"- {item}" for item in items)
