@@ -249,7 +249,7 @@ def _csr(file: _Cursor) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     file.magic(MAGIC_CSR, "adjacency matrix")
     nodes = _square(file)
     at = file.at
-    pointers, indices, order = (_ids(file, what) for what in ("row pointers", "columns", "edge ids"))
+    pointers, indices, order = (_ids(file, what) for what in ("row starts", "columns", "edge ids"))
     steps = np.diff(pointers)
     ends = pointers[[0, -1]].tolist() if len(pointers) else None
     if len(pointers) != nodes + 1 or ends != [0, len(indices)] or (steps < 0).any():

@@ -1,9 +1,9 @@
 """Upstream feature matrices as blocks of rows, with one rule for the rows that hold no numbers.
 
 Published features hold NaN and Inf (overflows of float16; every upstream loader hides them with
-``nan_to_num``). The rule here: a row with a NaN or an Inf is zeroed as a whole and flagged as absent,
-a row of zeros is flagged as absent too, and both are counted, so that card and ``maghub.json`` can
-say so. Nothing is ever clipped or imputed.
+``nan_to_num``). The rule here: a row with a NaN or an Inf is zeroed as a whole and flagged as
+absent, a row of zeros is flagged as absent too, and both are counted, so that card and
+``maghub.json`` can say so. Nothing is ever clipped or imputed.
 """
 
 from __future__ import annotations

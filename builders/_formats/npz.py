@@ -2,8 +2,8 @@
 
 ``.npy``: the header is parsed as plain data and checked against the size of the file; the array is
 a memory map. ``.npz``: a zip of those. The gnn-benchmark files (``adj_data/indices/indptr/shape``,
-``attr_*``, ``labels``, ``node_names``, ``class_names``; directed, classes in alphabetical order) may
-hold object arrays, whose pickle goes through the restricted machine.
+``attr_*``, ``labels``, ``node_names``, ``class_names``; directed, classes in alphabetical order)
+may hold object arrays, whose pickle goes through the restricted machine.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
                 budget -= info.file_size
                 known = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
                 if budget < 0 or not known:
-                    raise zipfile.BadZipFile(f"{info.filename[:60]!r} is refused: it unpacks to more")
+                    raise zipfile.BadZipFile(f"{info.filename[:60]!r} unpacks to too much")
                 if info.filename.endswith(".npy"):
                     members[info.filename] = archive.read(info)
     except Exception as error:  # zipfile lets struct, zlib, key and decoding errors through

@@ -6,10 +6,10 @@ raw storages). The pickle goes through the restricted machine of ``pickles.py`` 
 ``weights_only=True`` allows of tensors; nothing else is built and nothing is executed.
 
 The second half reads the files of MM-Graph (Graph-MLLM has the same): ``*_feat.pt`` (one float
-tensor), ``labels-w-missing.pt`` (list of ints), ``nc_edges-nodeid.pt`` (list of pairs), ``split.pt``
-(dict ``train_idx``, ``val_idx``, ``test_idx``), ``lp-edge-split.pt`` (dict ``train/valid/test`` of
-``source_node``, ``target_node`` and, for the last two, ``target_node_neg``) and ``node_mapping.pt``
-(dict of raw id -> node).
+tensor), ``labels-w-missing.pt`` (list of ints), ``nc_edges-nodeid.pt`` (list of pairs),
+``split.pt`` (dict ``train_idx``, ``val_idx``, ``test_idx``), ``lp-edge-split.pt`` (dict
+``train/valid/test`` of ``source_node``, ``target_node`` and, for the last two,
+``target_node_neg``) and ``node_mapping.pt`` (dict of raw id -> node).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _ordered_dict(*items: Any) -> dict[Any, Any]:
 
 _HANDLERS: Handlers = {
     **NUMPY,
-    ("collections", "OrderedDict"): _ordered_dict
+    ("collections", "OrderedDict"): _ordered_dict,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild_tensor,
     ("torch._utils", "_rebuild_tensor"): _rebuild_tensor,
     **{("torch", name): Token(name) for name in STORAGES},
