@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
@@ -80,8 +80,7 @@ class SetConfig:
         return f"{self.domain}-{self.question_set}-{self.size}-{number:05d}"
 
 
-@dataclass
-class Part:
+class Part(NamedTuple):
     """The rows of consecutive graphs.
 
     Attributes:

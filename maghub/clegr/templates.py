@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table: one template a line reads better than a folded one)
 """All question templates: 22 + 34 subway, 9 + 11 computer networks.
 
 Source: the paper's Tables 6 to 9, 11 and 12; the second ``StationSameLine`` template, argument
