@@ -120,7 +120,7 @@ def int_array(value: Any, *, pairs: bool = False) -> np.ndarray:
 def _loose(items: list[Any], pairs: bool) -> np.ndarray:
     for at, item in enumerate(items):
         numbers = item if pairs and type(item) in (list, tuple) and len(item) == 2 else [item]
-        if pairs and len(numbers) != 2 or any(type(number) is not int for number in numbers):
+        if (pairs and len(numbers) != 2) or any(type(number) is not int for number in numbers):
             what = "a pair of integers" if pairs else "an integer"
             raise Refused(f"expected {what}, found a {type(item).__name__} (item {at})")
     try:

@@ -1,7 +1,7 @@
 """Streaming readers of CSV and TSV as upstream ships them.
 
 Encodings are tried in the order the source declares (SemArt: UTF-8, then Latin-1), a byte order
-mark is dropped, rows may end in LF or CRLF, quoted cells may hold newlines, and a cell may be as long
+mark is dropped, rows may end in LF or CRLF, quoted cells may hold newlines, a cell may be as long
 as the file. A row with too few or too many cells is an error with its row number, unless the source
 names a repair for it; repairs are counted. ``.gz`` is unpacked while reading (OGB).
 """
@@ -109,7 +109,7 @@ class Table:
         self,
         path: str | os.PathLike[str],
         columns: Sequence[Column] | None = None,
-        layout: Layout = Layout(),  # noqa: B008 (frozen)
+        layout: Layout = Layout(),
     ) -> None:
         self.path = Path(path)
         self.layout = layout

@@ -57,7 +57,7 @@ def detect_encoding(path: Path, encodings: Sequence[str]) -> str:
 @contextmanager
 def _open_binary(path: Path) -> Iterator[Any]:
     try:
-        file: Any = gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+        file: Any = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
     except OSError as error:
         raise cannot_open(path, error) from None
     with file:
