@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 _job: dict[str, Callable[..., Any]] = {}
@@ -25,25 +23,26 @@ def ordered_map(
     """Yield ``function(*args)`` for each args, in order.
 
     With several workers the function is sent to each process once, and at most two results per
-    worker wait to be consumed, so memory stays flat.
+    worker wait to be consumed, so memory stays flat. Processes are loky's: they never run the
+    caller's main script again, so no ``if __name__ == "__main__"`` is needed.
     """
     if workers <= 1 or len(arguments) <= 1:
         for args in arguments:
             yield function(*args)
         return
-    context = multiprocessing.get_context("spawn")
+    import loky
+
     workers = min(workers, len(arguments))
-    pool = ProcessPoolExecutor(workers, context, initializer=_set_job, initargs=(function,))
-    waiting: deque[Future[Any]] = deque()
-    remaining = iter(arguments)
+    pool = loky.ProcessPoolExecutor(
+        workers, context=loky.get_context("loky"), initializer=_set_job, initargs=(function,)
+    )
+    waiting: deque[Any] = deque()
     try:
-        for args in remaining:
+        for args in arguments:
             waiting.append(pool.submit(_run_job, args))
             if len(waiting) >= 2 * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for future in waiting:
-            future.cancel()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=True, kill_workers=bool(waiting))
