@@ -30,11 +30,11 @@ def ordered_map(
         for args in arguments:
             yield function(*args)
         return
-    import loky
+    import loky.backend
 
     workers = min(workers, len(arguments))
     pool = loky.ProcessPoolExecutor(
-        workers, context=loky.get_context("loky"), initializer=_set_job, initargs=(function,)
+        workers, context=loky.backend.get_context("loky"), initializer=_set_job, initargs=(function,)
     )
     waiting: deque[Any] = deque()
     try:
