@@ -16,9 +16,10 @@ Draw = Callable[[Index, Draws], Any]
 
 NODE_SLOTS: Final = frozenset({"station", "node"})
 VALUE_SLOTS: Final[Mapping[str, tuple[object, ...]]] = {
-    **{name: tuple(STATION_VALUES[name]) for name in ("architecture", "cleanliness", "music", "size")},
-    **{name: tuple(SYSTEM_VALUES[name]) for name in ("status", "security_level", "location_sector")},
-}  # fmt: skip
+    name: tuple(values)
+    for name, values in {**STATION_VALUES, **SYSTEM_VALUES}.items()
+    if isinstance(values[0], str)
+}
 """Arguments that are attribute values, with their vocabularies."""
 
 

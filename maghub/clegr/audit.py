@@ -125,9 +125,7 @@ class Audit:
             name = kind or verdict.type or "unknown"
             self.record(Finding(graph.graph_id, name, text, str(given)[:200], verdict))
 
-    def refuse(
-        self, problem: str, graph_id: str, asked: Iterable[tuple[str, str, object]]
-    ) -> None:
+    def refuse(self, problem: str, graph_id: str, asked: Iterable[tuple[str, str, object]]) -> None:
         """Count the questions of a graph that cannot be used."""
         self.bad_graph(problem)
         verdict = Verdict(UNRECOGNISED, reason="unusable graph")
@@ -204,7 +202,8 @@ def audit_rows(
     for graph_id, asked in _grouped(question_rows):
         row = _find(graph_id, rows, passed)
         if row is None:
-            problem = f"{graph_id}: " + ("asked of again, later" if graph_id in used else "no graph row")
+            why = "asked of again, later" if graph_id in used else "no graph row"
+            problem = f"{graph_id}: {why}"
             audit.refuse(problem, graph_id, asked)
             continue
         used.add(graph_id)

@@ -66,7 +66,11 @@ def draw_graph(graph: Graph, path: Path) -> list[Path]:
     except ImportError as problem:
         raise MissingExtra("matplotlib", "plot") from problem
     targets = [path] if ending else [path.with_suffix(f".{kind}") for kind in FORMATS]
-    style = {"svg.hashsalt": graph.graph_id, "svg.fonttype": "none", "font.family": "DejaVu Sans"}
+    style: Any = {
+        "svg.hashsalt": graph.graph_id,
+        "svg.fonttype": "none",
+        "font.family": "DejaVu Sans",
+    }
     with matplotlib.rc_context(style):
         side = min(max(8.0, 1.9 * len(graph) ** 0.5), 40.0)
         figure = Figure(figsize=(side + 1.5, side), dpi=_DPI)
@@ -127,10 +131,14 @@ def _pen(graph: Graph, edge: int) -> dict[str, Any]:
     """Colour and stroke of an edge."""
     if graph.domain == SUBWAY:
         color, stroke = graph.edges["line_color"][edge], graph.edges["line_stroke"][edge]
-        style = _STROKES.get(str(stroke), "-")
+        style = _line_style(stroke)
     else:
         color, style = graph.edges["encryption_status"][edge], "-"
     return {"color": _COLORS.get(str(color), _OTHER), "linestyle": style}
+
+
+def _line_style(stroke: object) -> Any:
+    return _STROKES.get(str(stroke), "-")
 
 
 def _legend(graph: Graph) -> list[Any]:
@@ -141,7 +149,7 @@ def _legend(graph: Graph) -> list[Any]:
         rows = zip(graph.lines["name"], graph.lines["color"], graph.lines["stroke"], strict=True)
         return [
             Line2D([], [], color=_COLORS.get(str(color), _OTHER), linewidth=_WIDTH,
-                   linestyle=_STROKES.get(str(stroke), "-"), label=str(name))
+                   linestyle=_line_style(stroke), label=str(name))
             for name, color, stroke in rows
         ]  # fmt: skip
     links = [

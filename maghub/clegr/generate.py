@@ -29,6 +29,8 @@ from maghub.seeding import DEFAULT_SEED, child_rng
 
 PART_GRAPHS: Final = 25
 DEFAULT_GRAPHS: Final = 500
+_GRAPH_SECONDS: Final = {"small": 0.001, "medium": 0.003, "large": 0.012, "mixed": 0.005}
+_WORTH_A_POOL: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,17 @@ def generate_part(config: SetConfig, part_index: int) -> Part:
 
 
 def generate(config: SetConfig, workers: int = 1) -> Iterator[Part]:
-    """All parts in order, made by ``workers`` processes; a few are held at a time.
+    """All parts in order, made by up to ``workers`` processes; a few are held at a time.
+
+    A set that takes less time than starting processes does is made in this one; the rows are the
+    same either way.
 
     Raises:
         MaghubError: For fewer than one worker.
     """
     if workers < 1:
         raise MaghubError(f"{workers} workers cannot work", fix="ask for 1 or more")
-    if workers == 1:
+    if min(workers, config.parts) == 1 or _seconds(config) < _WORTH_A_POOL:
         for index in range(config.parts):
             yield generate_part(config, index)
         return
@@ -147,6 +152,11 @@ def generate(config: SetConfig, workers: int = 1) -> Iterator[Part]:
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()
+
+
+def _seconds(config: SetConfig) -> float:
+    """About how long one process takes."""
+    return config.graphs * _GRAPH_SECONDS[config.size]
 
 
 def merge_counts(parts: Iterator[Part] | list[Part]) -> dict[str, DrawCounts]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from maghub.clegr.schema import LINE_COLUMNS, SUBWAY
 from maghub.errors import MaghubError
 
-Column = list[bool] | list[int] | list[str]
+Column = list[Any]
+"""Values of one attribute: booleans, numbers or strings."""
 
 
 @dataclass
@@ -85,5 +87,5 @@ def check_graph(graph: Graph) -> None:
         raise MaghubError("an edge has no line", where=graph.graph_id)
     for kind, names in (("node", graph.names), ("line", graph.lines["name"])):
         if len(set(names)) < len(names):
-            double = next(name for name in names if names.count(name) > 1)  # type: ignore[arg-type]
+            double = next(name for name in names if names.count(name) > 1)
             raise MaghubError(f"two {kind}s are called '{double}'", where=graph.graph_id)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from maghub.clegr.graph import Graph
+from maghub.clegr.routes import biconnected
 
 FAR = 1 << 30
 """Distance between nodes that no path joins."""
@@ -159,8 +160,6 @@ class Index:
     @cached_property
     def blocks(self) -> dict[int, int]:
         """Biconnected component of each pair."""
-        from maghub.clegr.routes import biconnected
-
         return biconnected(self.neighbours, self.size)
 
     @cached_property

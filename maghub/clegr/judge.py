@@ -9,7 +9,7 @@ from typing import Final
 
 from maghub.clegr.answers import as_boolean, as_number, as_text
 from maghub.clegr.index import Index
-from maghub.clegr.paths import TooManyStates
+from maghub.clegr.paths import TooManyStatesError
 from maghub.clegr.questions import answer_text
 from maghub.clegr.recognise import Recognised, recognise
 from maghub.clegr.routes import count_routes
@@ -92,14 +92,14 @@ def _compat(index: Index, template: Template, args: Arguments, value: object) ->
         return Verdict(UNRECOGNISED, type=name, reason="too many routes to count")
     try:
         valid = template.readings(index, args) if template.readings else set()
-    except TooManyStates:
+    except TooManyStatesError:
         if first is not None and value == _canonical(template, first):
             return Verdict(AGREE, True, name, answer_text(first))
         return Verdict(UNRECOGNISED, type=name, reason="too many shortest paths to compare")
-    valid = {answer for answer in {*valid, first} if answer is not None}
-    expected = " | ".join(sorted(map(answer_text, valid))) or "no answer"
-    if any(value == _canonical(template, answer) for answer in valid):
-        return Verdict(AGREE, len(valid) > 1, name, expected)
+    answers = {answer for answer in {*valid, first} if answer is not None}
+    expected = " | ".join(sorted(map(answer_text, answers))) or "no answer"
+    if any(value == _canonical(template, answer) for answer in answers):
+        return Verdict(AGREE, len(answers) > 1, name, expected)
     others = template.stored(index, args) if template.stored else set()
     if any(value == _canonical(template, answer) for answer in others if answer is not None):
         return Verdict(AGREE, True, name, expected)

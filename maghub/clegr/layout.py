@@ -18,9 +18,7 @@ def noisy_count(rng: np.random.Generator, base: int, least: int = 1) -> int:
     return max(least, round(rng.normal(base, 0.2 * base)))
 
 
-def merge_near(
-    points: Floats, priority: Ints, distance: float, rounds: int
-) -> Ints:
+def merge_near(points: Floats, priority: Ints, distance: float, rounds: int) -> Ints:
     """Merge points closer than ``distance``; the member with the lowest priority stays.
 
     Args:

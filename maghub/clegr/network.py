@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -78,6 +80,6 @@ def _nearest_links(points: Floats, degree: int) -> tuple[list[int], list[int]]:
 def _connect(draws: Draws, size: int, source: list[int], target: list[int]) -> None:
     """Join component after component by a link between random nodes."""
     groups = components(size, source, target)
-    for here, there in zip(groups, groups[1:], strict=False):
+    for here, there in pairwise(groups):
         source.append(draws.pick(here))
         target.append(draws.pick(there))

@@ -13,11 +13,11 @@ from maghub.clegr.index import FAR, Index
 
 State = TypeVar("State", bound=Hashable)
 STATE_CAP: Final = 3_000
-"""Most states kept per level; beyond it the readings are not known (``TooManyStates``)."""
+"""Most states kept per level; beyond it the readings are not known (``TooManyStatesError``)."""
 _BITS = 12
 
 
-class TooManyStates(Exception):
+class TooManyStatesError(Exception):
     """The shortest paths differ in more ways than ``STATE_CAP``."""
 
 
@@ -51,7 +51,7 @@ def summaries(
         step: Follow-up states of one state over the edge (from, to).
 
     Raises:
-        TooManyStates: When more than ``STATE_CAP`` states stand on one level.
+        TooManyStatesError: When more than ``STATE_CAP`` states stand on one level.
     """
     layers = levels(index, start, end)
     if layers is None:
@@ -65,14 +65,12 @@ def summaries(
                     for state in states:
                         there[other].update(step(state, node, other))
         if sum(map(len, there.values())) > STATE_CAP:
-            raise TooManyStates
+            raise TooManyStatesError
         here = there
     return here[end]
 
 
-def extremes(
-    index: Index, start: int, end: int, value: Sequence[int]
-) -> set[tuple[int, int]]:
+def extremes(index: Index, start: int, end: int, value: Sequence[int]) -> set[tuple[int, int]]:
     """Possible (least, greatest) edge values over the shortest paths and the lines on each pair.
 
     Where several lines run on a pair, each of them and all of them together are readings.
@@ -87,9 +85,7 @@ def extremes(
     return summaries(index, start, end, (FAR, -FAR), step)
 
 
-def edge_modes(
-    index: Index, start: int, end: int, column: Sequence[object]
-) -> set[str | None]:
+def edge_modes(index: Index, start: int, end: int, column: Sequence[object]) -> set[str | None]:
     """Possible most common edge values; None stands for a tie or an empty path."""
     code = {value: i for i, value in enumerate(dict.fromkeys(column))}
 
@@ -102,9 +98,7 @@ def edge_modes(
     return _modes(summaries(index, start, end, 0, step), list(code))
 
 
-def node_modes(
-    index: Index, start: int, end: int, column: Sequence[object]
-) -> set[str | None]:
+def node_modes(index: Index, start: int, end: int, column: Sequence[object]) -> set[str | None]:
     """Possible most common node values; None stands for a tie."""
     code = {value: i for i, value in enumerate(dict.fromkeys(column))}
     one = [1 << (_BITS * code[value]) for value in column]

@@ -97,5 +97,6 @@ def _tensors(row: Mapping[str, Any], embeddings: Embeddings | None) -> dict[str,
     x, edges = (torch.as_tensor(part) for part in embeddings[where])
     for kind, part, count in (("node", x, len(row["nodes"])), ("edge", edges, len(row["edges"]))):
         if part.ndim != 2 or len(part) != count:
-            raise MaghubError(f"{tuple(part.shape)} {kind} embeddings for {count} {kind}s", where=where)
+            problem = f"{tuple(part.shape)} {kind} embeddings for {count} {kind}s"
+            raise MaghubError(problem, where=where)
     return {**tensors, "x": x, "edge_attr": edges.repeat_interleave(2, dim=0)}

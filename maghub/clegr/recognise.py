@@ -9,6 +9,7 @@ from typing import Any
 
 from maghub.clegr.arguments import NODE_SLOTS, VALUE_SLOTS
 from maghub.clegr.index import Index
+from maghub.clegr.schema import LINE_VALUES
 from maghub.clegr.solver import Arguments
 from maghub.clegr.template import SUFFIXES, Template
 from maghub.clegr.templates import ALL_TEMPLATES
@@ -99,13 +100,6 @@ def _lookup(index: Index, slot: str, value: str) -> object:
     if slot == "fake":
         return _MISSING if value in index.node_by_name else value
     if slot == "color":
-        return value if value in index.lines["color"] or value in _colors() else _MISSING
+        return value if value in index.lines["color"] or value in LINE_VALUES["color"] else _MISSING
     known = value in VALUE_SLOTS[slot] or value in index.nodes[slot]
     return value if known else _MISSING
-
-
-@cache
-def _colors() -> frozenset[object]:
-    from maghub.clegr.schema import LINE_VALUES
-
-    return frozenset(LINE_VALUES["color"])

@@ -7,6 +7,7 @@ contracted and the rest is searched depth first under a cap.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def legs(index: Index, start: int, end: int) -> list[tuple[int, int, int]] | Non
     if path is None:
         return None
     found: list[tuple[int, int, int]] = []
-    for u, v in zip(path, path[1:], strict=False):
+    for u, v in pairwise(path):
         block = index.blocks[index.pair(u, v)]
         if found and found[-1][0] == block:
             found[-1] = (block, found[-1][1], v)

@@ -1,4 +1,4 @@
-"""The published tables of graphs and questions, built column by column (clegr.md, "Published form")."""
+"""The published tables of graphs and questions, built column by column (clegr.md)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from maghub.clegr.schema import (
     EDGE_COLUMNS,
     LINE_COLUMNS,
     LINK_VALUES,
+    NETWORK,
     NODE_COLUMNS,
     STATION_VALUES,
     SUBWAY,
@@ -99,7 +100,7 @@ def _lists(values: Sequence[Sequence[Any]]) -> pa.Array:
     return pa.ListArray.from_arrays(_offsets(map(len, values)), pa.array(flat, pa.string()))
 
 
-def _structs(columns: Mapping[str, list[Sequence[Any]]], types: Mapping[str, Any]) -> pa.Array:
+def _structs(columns: Mapping[str, Sequence[Sequence[Any]]], types: Mapping[str, Any]) -> pa.Array:
     """A list array of structs from one list of columns per graph."""
     arrays = [
         pa.array([value for part in columns[name] for value in part], kind)
@@ -174,8 +175,6 @@ def graph_from_row(row: Mapping[str, Any], domain: str | None = None) -> Graph:
     Raises:
         MaghubError: When a column is missing or an edge names an unknown line.
     """
-    from maghub.clegr.schema import NETWORK
-
     where = row.get("graph_id", "a graph row")
     domain = domain or (SUBWAY if "lines" in row else NETWORK)
     try:

@@ -1,4 +1,4 @@
-"""Scoring predictions as the paper does (D.1, D.2); an unparsable prediction is wrong, never an error.
+"""Scoring predictions as the paper does (D.1, D.2): what cannot be read is wrong, never an error.
 
 Beyond the paper: the number fallback takes the first well-formed number (the released one glues
 all digits together), and both fallbacks and unparsable predictions are counted.

@@ -8,6 +8,7 @@ Source: ../shared/specs/clegr.md, "Answer semantics (subway)".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from maghub.clegr.index import FAR, Index
@@ -263,8 +264,7 @@ def _path_values(index: Index, args: Arguments, column: str) -> list[object]:
     """Values of the first edge of every pair on the first shortest path."""
     path = index.shortest_path(*args) or []
     values = index.edges[column]
-    steps = zip(path, path[1:], strict=False)
-    return [values[index.on_pair[index.pair(u, v)][0]] for u, v in steps]
+    return [values[index.on_pair[index.pair(u, v)][0]] for u, v in pairwise(path)]
 
 
 def path_color(index: Index, args: Arguments) -> str | None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+
 import numpy as np
 
 from maghub.clegr.draws import Draws
 from maghub.clegr.graph import Column, Graph, components
 from maghub.clegr.layout import Floats, Ints, merge_near, noisy_count
 from maghub.clegr.names import LINE_ENDINGS, station_name
-from maghub.clegr.schema import LINE_VALUES, STATION_VALUES, SUBWAY, SUBWAY_SIZES, SubwaySize
+from maghub.clegr.schema import (
+    LINE_VALUES,
+    STATION_VALUES,
+    SUBWAY,
+    SUBWAY_SIZES,
+    SubwaySize,
+    Values,
+)
 
 _FEWEST_STATIONS = 3
 
@@ -68,9 +78,10 @@ def _draw(rng: np.random.Generator, draws: Draws, graph_id: str, base: SubwaySiz
     )
 
 
-def random_columns(rng: np.random.Generator, values: object, size: int) -> dict[str, Column]:
+def random_columns(
+    rng: np.random.Generator, values: Mapping[str, Values], size: int
+) -> dict[str, Column]:
     """One uniformly drawn column per attribute."""
-    assert hasattr(values, "items")
     columns: dict[str, Column] = {}
     for name, options in values.items():
         columns[name] = [options[i] for i in rng.integers(len(options), size=size).tolist()]
@@ -113,9 +124,7 @@ def _curves(rng: np.random.Generator, lines: int, base: SubwaySize) -> tuple[Flo
     return points, starts
 
 
-def _line_edges(
-    station_of: list[int], starts: list[int]
-) -> tuple[list[int], list[int], list[int]]:
+def _line_edges(station_of: list[int], starts: list[int]) -> tuple[list[int], list[int], list[int]]:
     """Edges between consecutive distinct stations; a station stands once on a line."""
     source: list[int] = []
     target: list[int] = []
@@ -138,17 +147,16 @@ def _connect(draws: Draws, graph: Graph) -> None:
     for u, v, line in zip(graph.source, graph.target, graph.line_of, strict=True):
         line_at.setdefault(u, line)
         line_at.setdefault(v, line)
-    for here, there in zip(groups, groups[1:], strict=False):
+    for here, there in pairwise(groups):
         u, v = draws.pick(here), draws.pick(there)
-        line = line_at.get(u, line_at.get(v))
-        if line is None:
-            line = draws.below(len(graph.lines["id"]))
+        known = line_at.get(u, line_at.get(v))
+        line = draws.below(len(graph.lines["id"])) if known is None else known
         line_at.setdefault(u, line)
         line_at.setdefault(v, line)
         graph.source.append(u)
         graph.target.append(v)
         graph.line_of.append(line)
-        graph.edges["connector"].append(True)  # type: ignore[arg-type]
+        graph.edges["connector"].append(True)
 
 
 def _fill_edges(graph: Graph) -> None:
@@ -156,7 +164,7 @@ def _fill_edges(graph: Graph) -> None:
     connector = graph.edges.pop("connector")
     lines, line_of = graph.lines, graph.line_of
     columns: dict[str, Column] = {
-        f"line_{name}": [lines[name][line] for line in line_of]  # type: ignore[misc]
+        f"line_{name}": [lines[name][line] for line in line_of]
         for name in ("id", "name", "color", "stroke", "has_aircon", "built")
     }
     for edge, joins in enumerate(connector):

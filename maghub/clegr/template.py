@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from maghub.clegr.index import Index
-from maghub.clegr.paths import TooManyStates
+from maghub.clegr.paths import TooManyStatesError
 from maghub.clegr.solver import Answer, Arguments, Solver
 from maghub.clegr.well_posed import Readings
 
@@ -98,6 +98,6 @@ def well_posed_answer(template: Template, index: Index, args: Arguments) -> Answ
             try:
                 if readings(index, args) - {answer}:
                     return None
-            except TooManyStates:
+            except TooManyStatesError:
                 return None
     return answer

@@ -97,7 +97,7 @@ SUBWAY_FACTS: Final = (
     _on_edge("EdgePropertyBuilt", STRING, "When was the line between {} and {} built?", "line_built"),
 )
 
-SUBWAY_REASONING: Final = tuple(_reasoning(SUBWAY, *row[:-1], **row[-1]) for row in (
+_SUBWAY_ROWS: tuple[tuple[Any, ...], ...] = (
     ("StationPairAdjacent", NODE, (A, T), STRING, "Which station is adjacent to both {} and {}?", S2,
      s.common_neighbour, {"readings": w.all_common}),
     ("StationArchitectureAdjacent", NODE, (F, T), STRING, "Which {} station is adjacent to {}?", "architecture station",
@@ -173,7 +173,8 @@ SUBWAY_REASONING: Final = tuple(_reasoning(SUBWAY, *row[:-1], **row[-1]) for row
     ("CompareArchitectureCount", NODE, (A, F), STRING,
      "Which architectural style has more stations, {} or {}?", "architecture architecture",
      s.compare_architectures, {"distinct": True, "readings": w.tied_architectures}),
-))
+)
+SUBWAY_REASONING: Final = tuple(_reasoning(SUBWAY, *row[:-1], **row[-1]) for row in _SUBWAY_ROWS)
 
 NETWORK_FACTS: Final = (
     _system("NodePropertyStatus", STRING, "What is the status of node {}?", "status"),
@@ -189,7 +190,7 @@ NETWORK_FACTS: Final = (
           s.adjacent, distinct=True),
 )
 
-NETWORK_REASONING: Final = tuple(_reasoning(NETWORK, *row[:-1], **row[-1]) for row in (
+_NETWORK_ROWS: tuple[tuple[Any, ...], ...] = (
     ("CountNodesWithStatus", SUBGRAPH, (A,), NUMERIC, "How many nodes have status '{}'?", "status", n.with_status, {}),
     ("ListNodesInSector", SUBGRAPH, (A,), LIST, "List all nodes in {}.", "location_sector", n.in_sector, {}),
     ("MostCommonFirmware", SUBGRAPH, (A,), STRING, "What is the most common firmware version?", "",
@@ -208,7 +209,8 @@ NETWORK_REASONING: Final = tuple(_reasoning(NETWORK, *row[:-1], **row[-1]) for r
     ("HasCycle", NODE, (T,), BOOLEAN, "Is {} part of a cycle?", "node", s.has_cycle, {"suffix": "Cycle"}),
     ("OneIntermediary", EDGE, (T,), BOOLEAN, "Are {} and {} connected via exactly one intermediary?", "node node",
      s.one_apart, {"distinct": True, "strict": w.share_neighbour}),
-))
+)
+NETWORK_REASONING: Final = tuple(_reasoning(NETWORK, *row[:-1], **row[-1]) for row in _NETWORK_ROWS)
 # fmt: on
 
 ALL_TEMPLATES: Final = SUBWAY_FACTS + SUBWAY_REASONING + NETWORK_FACTS + NETWORK_REASONING

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from maghub.clegr.graph import Graph
 from maghub.clegr.schema import SUBWAY
 
 _NEEDS_QUOTES = re.compile(r'[",\r\n]')
-_HAS = {True: "has", False: "does not have"}
+_HAS: Mapping[object, str] = {True: "has", False: "does not have"}
 
 
 def node_texts(graph: Graph) -> list[str]:

@@ -72,24 +72,24 @@ def all_paths_through(index: Index, args: Arguments) -> set[Answer | None]:
 
 def all_paths_music(index: Index, args: Arguments) -> set[Answer | None]:
     """The most common music on every shortest path."""
-    return {*paths.node_modes(index, *args, index.nodes["music"])}
+    return {*paths.node_modes(index, args[0], args[1], index.nodes["music"])}
 
 
 def all_paths_color(index: Index, args: Arguments) -> set[Answer | None]:
     """The most common line colour on every shortest path."""
-    return {*paths.edge_modes(index, *args, index.edges["line_color"])}
+    return {*paths.edge_modes(index, args[0], args[1], index.edges["line_color"])}
 
 
 def all_paths_span(index: Index, args: Arguments) -> set[Answer | None]:
     """The year span of every shortest path."""
     years = [year(value) for value in index.edges["line_built"]]
-    return {high - low for low, high in paths.extremes(index, *args, years)}
+    return {high - low for low, high in paths.extremes(index, args[0], args[1], years)}
 
 
 def all_paths_earliest(index: Index, args: Arguments) -> set[Answer | None]:
     """The earliest year of every shortest path."""
     years = [year(value) for value in index.edges["line_built"]]
-    return {low for low, _ in paths.extremes(index, *args, years)}
+    return {low for low, _ in paths.extremes(index, args[0], args[1], years)}
 
 
 # Stored readings -------------------------------------------------------------------------------

@@ -54,7 +54,8 @@ def main() -> None:
             for question_set in ("facts", "reasoning"):
                 config = SetConfig(domain, question_set, size, graphs=100)
                 count, seconds = run(config, workers)
-                print(f"{domain:18} {question_set:10} {size:7} 100 graphs {seconds:5.1f} s, {count}")
+                name = f"{domain:18} {question_set:10} {size:7}"
+                print(f"{name} 100 graphs {seconds:5.1f} s, {count} questions")
     for graphs in (500, 2000):
         run(SetConfig(question_set="reasoning", graphs=graphs), 1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -62,7 +62,9 @@ class Brute:
             return None
 
     def near(self, a: str, hops: int) -> list[str]:
-        return [n for n, d in nx.single_source_shortest_path_length(self.g, a).items() if 0 < d <= hops]
+        return [
+            n for n, d in nx.single_source_shortest_path_length(self.g, a).items() if 0 < d <= hops
+        ]
 
     def valid(self, kind: str, args: list[str]) -> set[Any]:
         """The set of valid answers (None: a reading without one)."""
@@ -91,22 +93,46 @@ for _name, _key in (
     ("Firmware", "firmware_version"), ("Power", "power_consumption_units"),
 ):  # fmt: skip
     define(f"NodeProperty{_name}", lambda b, s, k=_key: {b.nodes[s][k]})
-for _name, _key in (("Color", "color"), ("Aircon", "has_aircon"), ("Stroke", "stroke"), ("Built", "built")):
+for _name, _key in (
+    ("Color", "color"),
+    ("Aircon", "has_aircon"),
+    ("Stroke", "stroke"),
+    ("Built", "built"),
+):
     define(f"EdgeProperty{_name}", lambda b, u, v, k=f"line_{_key}": {e[k] for e in b.on(u, v)})
-define("StationExistence1 StationExistence2 NodeExistence1 NodeExistence2", lambda b, s: {s in b.nodes})
+define(
+    "StationExistence1 StationExistence2 NodeExistence1 NodeExistence2", lambda b, s: {s in b.nodes}
+)
 define("StationLine", lambda b, s: {tuple(sorted({e["line_name"] for e in b.at(s)}))})
 define("StationLineCount", lambda b, s: {len({e["line_name"] for e in b.at(s)})})
-define("StationAdjacentAlwaysTrue StationAdjacent NodeAdjacentTrue NodeAdjacent", lambda b, u, v: {b.g.has_edge(u, v)})
+define(
+    "StationAdjacentAlwaysTrue StationAdjacent NodeAdjacentTrue NodeAdjacent",
+    lambda b, u, v: {b.g.has_edge(u, v)},
+)
 define("StationPairAdjacent", lambda b, u, v: set(b.g[u]) & set(b.g[v]) or {None})
-define("StationArchitectureAdjacent", lambda b, a, s: {n for n in b.g[s] if b.nodes[n]["architecture"] == a} or {None})
+define(
+    "StationArchitectureAdjacent",
+    lambda b, a, s: {n for n in b.g[s] if b.nodes[n]["architecture"] == a} or {None},
+)
 for _name, _key in (("Architecture", "architecture"), ("Music", "music"), ("Size", "size")):
-    define(f"LineTotal{_name}Count", lambda b, x, k=_key: {len({b.nodes[n][k] for n in b.line_nodes(x)})})
+    define(
+        f"LineTotal{_name}Count",
+        lambda b, x, k=_key: {len({b.nodes[n][k] for n in b.line_nodes(x)})},
+    )
 for _name, _key in (("Music", "music"), ("Cleanliness", "cleanliness"), ("Size", "size")):
-    define(f"LineFilter{_name}Count", lambda b, value, x, k=_key: {b.count(b.line_nodes(x), k, value)})
-define("LineFilterDisabledAccessCount", lambda b, x: {b.count(b.line_nodes(x), "disabled_access", True)})
+    define(
+        f"LineFilter{_name}Count", lambda b, value, x, k=_key: {b.count(b.line_nodes(x), k, value)}
+    )
+define(
+    "LineFilterDisabledAccessCount",
+    lambda b, x: {b.count(b.line_nodes(x), "disabled_access", True)},
+)
 define("LineFilterHasRailCount", lambda b, x: {b.count(b.line_nodes(x), "has_rail", True)})
 define("LineStations", lambda b, x: {tuple(b.line_nodes(x))})
-define("StationShortestCount NodesBetween", lambda b, u, v: {max(nx.shortest_path_length(b.g, u, v) - 1, 0)})
+define(
+    "StationShortestCount NodesBetween",
+    lambda b, u, v: {max(nx.shortest_path_length(b.g, u, v) - 1, 0)},
+)
 define("ShortestPathLen", lambda b, u, v: {nx.shortest_path_length(b.g, u, v) + 1})
 
 
@@ -125,19 +151,39 @@ define("StationTwoHops", lambda b, s: {len(b.near(s, 2))})
 define("WithinHops", lambda b, s: {len(b.near(s, 3))})
 define("DistinctRoutes", lambda b, u, v: {sum(1 for _ in nx.all_simple_paths(b.g, u, v))})
 define("HasCycle", lambda b, s: {any(s in cycle for cycle in nx.cycle_basis(b.g))})
-define("StationOneApartTrue StationOneApart OneIntermediary", lambda b, u, v: {len(nx.shortest_path(b.g, u, v)) == 3})
-define("StationSameLineTrue StationSameLine",
-       lambda b, u, v: {bool({e["line_name"] for e in b.at(u)} & {e["line_name"] for e in b.at(v)})})
-define("CountEqualSizeStation", lambda b, x, s: {b.count(b.line_nodes(x), "size", b.nodes[s]["size"])})
-define("LineIntersectionStations", lambda b, x, y: {len(set(b.line_nodes(x)) & set(b.line_nodes(y)))})
+define(
+    "StationOneApartTrue StationOneApart OneIntermediary",
+    lambda b, u, v: {len(nx.shortest_path(b.g, u, v)) == 3},
+)
+define(
+    "StationSameLineTrue StationSameLine",
+    lambda b, u, v: {bool({e["line_name"] for e in b.at(u)} & {e["line_name"] for e in b.at(v)})},
+)
+define(
+    "CountEqualSizeStation", lambda b, x, s: {b.count(b.line_nodes(x), "size", b.nodes[s]["size"])}
+)
+define(
+    "LineIntersectionStations", lambda b, x, y: {len(set(b.line_nodes(x)) & set(b.line_nodes(y)))}
+)
 define("NodeOnPath", lambda b, s, u, v: {s in path for path in b.paths(u, v)})
-define("TopologyMostCommonArch", lambda b, s: {mode([b.nodes[n]["architecture"] for n in b.near(s, 2)])})
-define("PathMostCommonMusic", lambda b, u, v: {mode([b.nodes[n]["music"] for n in p]) for p in b.paths(u, v)})
-define("CountIntersectionProperties",
-       lambda b: {sum(n["size"] == "large" and n["disabled_access"] for n in b.nodes.values())})
+define(
+    "TopologyMostCommonArch",
+    lambda b, s: {mode([b.nodes[n]["architecture"] for n in b.near(s, 2)])},
+)
+define(
+    "PathMostCommonMusic",
+    lambda b, u, v: {mode([b.nodes[n]["music"] for n in p]) for p in b.paths(u, v)},
+)
+define(
+    "CountIntersectionProperties",
+    lambda b: {sum(n["size"] == "large" and n["disabled_access"] for n in b.nodes.values())},
+)
 define("EdgeFilterAirconCount", lambda b, s: {sum(e["line_has_aircon"] for e in b.at(s))})
 define("EdgeFilterColorCount", lambda b, c, s: {sum(e["line_color"] == c for e in b.at(s))})
-define("PathOptimalColor", lambda b, u, v: {mode([e["line_color"] for e in c]) for c in b.path_edges(u, v)})
+define(
+    "PathOptimalColor",
+    lambda b, u, v: {mode([e["line_color"] for e in c]) for c in b.path_edges(u, v)},
+)
 
 
 def _years(b: Brute, u: str, v: str) -> list[list[int]]:
@@ -152,15 +198,31 @@ def _most(counts: dict[str, int]) -> set[str]:
     return {name for name, count in counts.items() if count == max(counts.values())}
 
 
-define("CompareLineDisabledAccess",
-       lambda b, x, y: _most({n: b.count(b.line_nodes(n), "disabled_access", True) for n in (x, y)}))
-define("CompareArchitectureCount", lambda b, x, y: _most({a: b.count(b.nodes, "architecture", a) for a in (x, y)}))
+define(
+    "CompareLineDisabledAccess",
+    lambda b, x, y: _most({n: b.count(b.line_nodes(n), "disabled_access", True) for n in (x, y)}),
+)
+define(
+    "CompareArchitectureCount",
+    lambda b, x, y: _most({a: b.count(b.nodes, "architecture", a) for a in (x, y)}),
+)
 define("CountNodesWithStatus", lambda b, value: {b.count(b.nodes, "status", value)})
-define("ListNodesInSector",
-       lambda b, value: {tuple(sorted(n for n, d in b.nodes.items() if d["location_sector"] == value))})
+define(
+    "ListNodesInSector",
+    lambda b, value: {
+        tuple(sorted(n for n, d in b.nodes.items() if d["location_sector"] == value))
+    },
+)
 define("MostCommonFirmware", lambda b: {mode([d["firmware_version"] for d in b.nodes.values()])})
-define("CountNodesWithTwoProps", lambda b, sector, level: {
-    sum(d["location_sector"] == sector and d["security_level"] == level for d in b.nodes.values())})
+define(
+    "CountNodesWithTwoProps",
+    lambda b, sector, level: {
+        sum(
+            d["location_sector"] == sector and d["security_level"] == level
+            for d in b.nodes.values()
+        )
+    },
+)
 define("CountNeighborsOperational", lambda b, s: {b.count(b.g[s], "status", "Operational")})
 
 
@@ -194,7 +256,9 @@ def serial(answer: Any) -> str:
 
 CASES = [
     (domain, question_set, size, graphs)
-    for domain, question_set in itertools.product(("subway", "computer-networks"), ("facts", "reasoning"))
+    for domain, question_set in itertools.product(
+        ("subway", "computer-networks"), ("facts", "reasoning")
+    )
     for size, graphs in (("small", 150), ("medium", 12))
 ]
 
@@ -219,7 +283,11 @@ def test_every_answer_equals_the_brute_force(
                 row["answer"].split(", ") if row["output_type"] == "List" and row["answer"] else ()
             )
             checked[kind] += 1
-    expected = {("subway", "facts"): 22, ("subway", "reasoning"): 34, ("computer-networks", "facts"): 9}
+    expected = {
+        ("subway", "facts"): 22,
+        ("subway", "reasoning"): 34,
+        ("computer-networks", "facts"): 9,
+    }
     assert len(checked) == expected.get((domain, question_set), 11)
     assert min(checked.values()) >= graphs / 4
 

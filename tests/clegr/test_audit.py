@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables of cases)
 """The audit: published rows and JSON lines, right and wrong answers, unusable input."""
 
 from __future__ import annotations
@@ -194,7 +195,10 @@ def test_names_may_contain_the_words_of_the_templates(tmp_path: Path) -> None:
 
 
 def spoilt(change: Any) -> Row:
-    record = {**ring(), "qa": [{"type": "HasCycle", "question": "Is Ay part of a cycle?", "answer": True}]}
+    record = {
+        **ring(),
+        "qa": [{"type": "HasCycle", "question": "Is Ay part of a cycle?", "answer": True}],
+    }
     change(record)
     return record
 
@@ -291,6 +295,12 @@ def test_london() -> None:
     cycles = {node for cycle in nx.cycle_basis(whole) for node in cycle}
     assert {graph.ids[n] for n in range(len(graph)) if index.on_cycle[n]} == cycles
     asked = list(
-        ask(index, templates_of("subway", "reasoning"), Draws(child_rng(0, "london")), "well_posed", {})
+        ask(
+            index,
+            templates_of("subway", "reasoning"),
+            Draws(child_rng(0, "london")),
+            "well_posed",
+            {},
+        )
     )
     assert len(asked) > 50

@@ -10,7 +10,7 @@ import pytest
 
 from maghub.clegr.graph import Graph
 from maghub.clegr.index import FAR, Index
-from maghub.clegr.paths import TooManyStates, edge_modes
+from maghub.clegr.paths import TooManyStatesError, edge_modes
 from maghub.clegr.routes import count_routes
 
 
@@ -77,6 +77,6 @@ def test_many_shortest_paths_do_not_blow_up() -> None:
     start = time.perf_counter()
     column = ["even" if u % 2 else "odd" for u, _ in grid.edges]
     assert edge_modes(index, 0, 143, column) <= {"even", "odd", None}
-    with pytest.raises(TooManyStates):
+    with pytest.raises(TooManyStatesError):
         edge_modes(index, 0, 143, list(range(grid.number_of_edges())))
     assert time.perf_counter() - start < 2.0

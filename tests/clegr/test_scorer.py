@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (tables of cases)
 """The D.1 scorer: never an exception for a prediction, nothing miscounted."""
 
 from __future__ import annotations
