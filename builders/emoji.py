@@ -199,7 +199,7 @@ def _read_sample() -> Raw:
 
 @dataclass(frozen=True)
 class _ReadNodes:
-    """Rows of ``nodes``; a picture that cannot be decoded becomes null."""
+    """Rows of ``nodes``; a picture that cannot be decoded is an error."""
 
     rows: pa.Table
 
@@ -219,8 +219,10 @@ def _checked(blob: bytes, node: int) -> bytes:
         with PIL.Image.open(io.BytesIO(blob)) as image:
             image.load()
     except (OSError, ValueError, SyntaxError) as error:
+        unknown = isinstance(error, PIL.UnidentifiedImageError)
+        reason = "unknown format" if unknown else error
         raise MaghubError(
-            f"picture cannot be decoded ({error})", where=place(IMAGE_PACKAGE, layout.IMAGE, node)
+            f"picture cannot be decoded ({reason})", where=place(IMAGE_PACKAGE, layout.IMAGE, node)
         ) from None
     return blob
 

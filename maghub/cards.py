@@ -97,9 +97,21 @@ class Card(Model):
         return f"---\n{dump_yaml(data)}---\n\n{self.body.strip()}\n"
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes text with Unicode line breaks, which PyYAML would fold away."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if set(text) & set("\x85\u2028\u2029") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
 def dump_yaml(data: object) -> str:
     """YAML text in insertion order, Unicode kept readable."""
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 def split_front_matter(text: str, where: object) -> tuple[dict[str, object], str, int]:
@@ -109,17 +121,17 @@ def split_front_matter(text: str, where: object) -> tuple[dict[str, object], str
         MaghubError: No front matter, or it is not a YAML mapping (with the line).
     """
     lines = text.replace("\r\n", "\n").lstrip("\ufeff").split("\n")
-    if lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
+    if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         raise MaghubError(
             "has no YAML front matter", where=where, fix="start it with a block between two --- lines"
         )
-    end = next(i for i, line in enumerate(lines[1:], 1) if line.strip() == "---")
+    end = next(i for i, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
     try:
         data = yaml.safe_load("\n".join(lines[1:end]))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 2}" if mark is not None else ""
-        reason = getattr(error, "problem", None) or "invalid"
+        reason = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise MaghubError(f"front matter is not YAML ({reason})", where=f"{where}{line}") from None
     if not isinstance(data, dict):
         raise MaghubError("front matter is not a mapping of fields", where=where)

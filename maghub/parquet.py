@@ -68,7 +68,7 @@ def table_row_sizes(table: pa.Table) -> NDArray[np.int64]:
         if pa.types.is_fixed_size_list(column.type) and pa.types.is_primitive(
             column.type.value_type
         ):
-            total += column.type.list_size * column.type.value_type.bit_width // 8
+            total += column.type.list_size * max(column.type.value_type.bit_width // 8, 1)
         elif column.num_chunks:
             total += np.concatenate([row_sizes(chunk) for chunk in column.chunks])
     return total

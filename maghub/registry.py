@@ -39,7 +39,7 @@ def get(group: Group, name: str) -> Any:
         raise nearest(name, entries, kind=group.removesuffix("s"))
     try:
         return entries[name].load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise MaghubError(
             f"{group.removesuffix('s')} '{name}' cannot be imported ({error})",
             fix="install the extra it needs, see: pip show maghub",

@@ -9,7 +9,17 @@ from maghub.cards import PARTS, Card, dump_yaml
 from maghub.schema import describe, features_from_dict
 from maghub.spec import ConfigSpec, FolderSpec
 
-SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+_STEPS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+
+
+def size_category(rows: int) -> str:
+    """The Hub's name for a number of rows, e.g. ``1K<n<10K``."""
+    power = max(len(str(rows)) - 3, 0)
+    if power == 0:
+        return f"n<{_STEPS[0]}"
+    if power >= len(_STEPS):
+        return f"n>{_STEPS[-1]}"
+    return f"{_STEPS[power - 1]}<n<{_STEPS[power]}"
 
 
 def table(header: list[str], rows: list[list[object]]) -> str:
@@ -37,7 +47,6 @@ def _dataset_info(config: ConfigSpec) -> dict[str, object]:
 def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
     """The YAML front matter the Hub reads: licence, tags, configs and dataset_info."""
     rows = max(config.rows for config in spec.configs)
-    size = next((name for limit, name in SIZES if rows < limit), "n>1M")
     tags = ["datasets", "multimodal-attributed-graph", "graph", *card.spec.tags]
     configs = []
     for index, config in enumerate(spec.configs):
@@ -53,7 +62,7 @@ def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
         "license": card.spec.hub_license,
         "language": list(card.spec.language),
         "task_categories": list(card.spec.task_categories),
-        "size_categories": [size],
+        "size_categories": [size_category(rows)],
         "tags": list(dict.fromkeys(tags)),
         "configs": configs,
         "dataset_info": [_dataset_info(config) for config in spec.configs],

@@ -224,7 +224,7 @@ def parse_spec(text: str, where: object) -> FolderSpec:
     """
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MaghubError(f"is not JSON ({error})", where=where, fix="build it again") from None
     version = str(data.get("schema_version", "")) if isinstance(data, dict) else ""
     major, _, minor = version.partition(".")
