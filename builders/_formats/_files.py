@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import zipfile
 from pathlib import Path
 
 from maghub.errors import MaghubError
@@ -31,3 +32,9 @@ def map_file(path: str | os.PathLike[str]) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise cannot_open(path, error) from None
+
+
+def unzipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """One member of a zip file, read in chunks: a single read would allocate what it says it is."""
+    with archive.open(info) as member:
+        return b"".join(iter(lambda: member.read(1 << 20), b""))

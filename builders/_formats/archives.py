@@ -26,7 +26,7 @@ from typing import IO, NamedTuple
 
 from maghub.errors import MaghubError
 
-from ._files import cannot_open, fail
+from ._files import cannot_open, fail, unzipped
 from .parts import open_parts
 from .tarfiles import CHUNK, Source, walk_tar
 
@@ -271,8 +271,7 @@ class _Zip(Archive):
 
     def _read(self, place: _Place) -> bytes:
         try:
-            with self.zip.open(self.infos[place.offset]) as member:
-                return member.read()
+            return unzipped(self.zip, self.infos[place.offset])
         except Exception as error:  # as above, and zlib errors
             what = f"member {place.name[:80]!r} is damaged ({type(error).__name__}: {error})"
             raise fail(self.path, what) from None

@@ -30,9 +30,7 @@ _PAIR = rb"(?:\]%s\(%s%se|%s%s\x86%s)" % (_MEMO, _INT, _INT, _INT, _INT, _MEMO)
 _RUN_OF_PAIRS = re.compile(rb"%s{16,}+" % _PAIR, re.DOTALL)
 _RUN_OF_INTS = re.compile(rb"%s{16,}+(?![\x85-\x87])" % _INT, re.DOTALL)
 _EACH_INT = re.compile(_INT, re.DOTALL)
-_EACH_PAIR = re.compile(
-    rb"(?:\]%s\()?(%s)(%s)(?:e|\x86%s)" % (_MEMO, _INT, _INT, _MEMO), re.DOTALL
-)
+_EACH_PAIR = re.compile(rb"(?:\]%s\()?(%s)(%s)(?:e|\x86%s)" % (_MEMO, _INT, _INT, _MEMO), re.DOTALL)
 
 
 class Refused(ValueError):

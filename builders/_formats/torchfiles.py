@@ -308,9 +308,7 @@ def read_edge_split(
     return parts
 
 
-def read_node_mapping(
-    path: str | os.PathLike[str], num_nodes: int | None = None
-) -> dict[str, int]:
+def read_node_mapping(path: str | os.PathLike[str], num_nodes: int | None = None) -> dict[str, int]:
     """``node_mapping.pt``: raw id (as text) -> node, one to one."""
     mapping: dict[str, int] = {}
     for raw, node in _dictionary(path).items():
