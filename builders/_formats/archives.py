@@ -273,7 +273,8 @@ class _Zip(Archive):
         try:
             return unzipped(self.zip, self.infos[place.offset])
         except Exception as error:  # as above, and zlib errors
-            what = f"member {place.name[:80]!r} is damaged ({type(error).__name__}: {error})"
+            why = f"{type(error).__name__}: {error}"[:120]
+            what = f"member {place.name[:80]!r} is damaged ({why})"
             raise fail(self.path, what) from None
 
 

@@ -82,7 +82,7 @@ class Row:
     def integer(self, column: str, low: int = 0, high: int = (1 << 63) - 1) -> int:
         """The cell as an integer between ``low`` and ``high``."""
         text = self.cells[column].strip()
-        if not re.fullmatch(r"[+-]?\d{1,19}", text) or not low <= int(text) <= high:
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or not low <= int(text) <= high:
             raise self.fail(column, f"{text[:40]!r} is not an integer from {low} to {high}")
         return int(text)
 
@@ -167,17 +167,19 @@ class Table:
             strict=True,
         )
         own_limit = line_limit(self.path)
+        row = 0 if self.layout.header is None else 1  # the header row is row 0
         while True:
             limit = csv.field_size_limit(own_limit)
             try:
                 cells = next(records, None)
             except csv.Error as error:
-                where = f"{self.path}, line {records.line_num}"
-                raise MaghubError(f"broken quoting or cell ({error})", where=where) from None
+                what = f"broken quoting or cell up to line {records.line_num} ({error})"
+                raise MaghubError(what, where=place(self.path, row=row)) from None
             finally:
                 csv.field_size_limit(limit)
             if cells is None:
                 return
+            row += bool(cells)
             yield [_unquoted(cell) for cell in cells] if quoting == "none" else cells
 
     def __iter__(self) -> Iterator[Row]:

@@ -187,8 +187,8 @@ def _unescaped(literal: str, at: int) -> str:
 
 
 _ITEM = re.compile(
-    r"""\s*(?:(?P<text>[bu]?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"))|(?P<number>-?\d{1,18})
-    |(?P<none>None|nan))\s*(?P<end>,|\]|\Z)""",
+    r"""\s*(?:(?P<text>[bu]?(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"))|(?P<number>-?[0-9]{1,18})
+    |None|nan)\s*(?:,\s*|\Z)""",
     re.DOTALL | re.VERBOSE,
 )
 
@@ -208,16 +208,14 @@ def parse_list(text: str) -> list[str | int]:
     if body[0] != "[" or body[-1] != "]":
         raise ValueError(f"not a list: {body[:40]!r}")
     items: list[str | int] = []
-    at = 1
-    while at < len(body) and not (body[at] == "]" and at == len(body) - 1):
-        match = _ITEM.match(body, at)
-        if match is None or not match["end"]:
-            raise ValueError(f"not a list of strings or integers at character {at}")
+    inner, at = body[1:-1].strip(), 0
+    while at < len(inner):
+        match = _ITEM.match(inner, at)
+        if match is None:
+            raise ValueError(f"not a list of strings or integers at character {at + 1}")
         if match["number"]:
             items.append(int(match["number"]))
         elif match["text"]:
-            items.append(_unescaped(match["text"], at))
+            items.append(_unescaped(match["text"], at + 1))
         at = match.end()
-        if match["end"] == "]" and at != len(body):
-            raise ValueError(f"text after the list at character {at}")
     return items
