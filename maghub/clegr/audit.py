@@ -17,9 +17,13 @@ from maghub.clegr.index import Index
 from maghub.clegr.judge import AGREE, DISAGREE, UNRECOGNISED, Verdict, judge
 from maghub.clegr.rows import graph_from_row
 from maghub.clegr.schema import VARIANTS
-from maghub.errors import MaghubError, nearest
+from maghub.errors import MaghubError, nearest, place
 
 _KEPT: Final = 100
+_GRAPH_COLUMNS: Final = frozenset({"graph_id", "nodes", "edges"})
+_QUESTION_COLUMNS: Final = frozenset(
+    {"graph_id", "question", "question_type", "output_type", "answer", "answer_list"}
+)
 
 
 @dataclass(frozen=True)
@@ -275,11 +279,15 @@ def audit_path(
         for split in sorted({file.name.split("-")[0] for file in graphs.glob("*.parquet")}):
             pair = (sorted(folder.glob(f"{split}-*.parquet")) for folder in (graphs, questions))
             graph_files, question_files = pair
-            audit_rows(_parquet(graph_files), _parquet(question_files), audit=audit)
+            audit_rows(
+                _parquet(graph_files, _GRAPH_COLUMNS),
+                _parquet(question_files, _QUESTION_COLUMNS),
+                audit=audit,
+            )
     return _read_something(audit, path)
 
 
-def _parquet(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
+def _parquet(files: Iterable[Path], needed: frozenset[str]) -> Iterator[Mapping[str, Any]]:
     """Rows of Parquet files, a few at a time."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -289,6 +297,8 @@ def _parquet(files: Iterable[Path]) -> Iterator[Mapping[str, Any]]:
         try:
             parquet = pq.ParquetFile(file)
             columns = [name for name in parquet.schema_arrow.names if name not in skipped]
+            for name in needed.difference(columns):
+                raise MaghubError("the column is missing", where=place(file, name))
             for batch in parquet.iter_batches(batch_size=64, columns=columns):
                 yield from batch.to_pylist()
         except (OSError, pa.ArrowException) as problem:

@@ -7,8 +7,10 @@ do not depend on how many workers make the parts, nor in which order.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Final, NamedTuple
@@ -145,13 +147,21 @@ def generate(config: SetConfig, workers: int = 1) -> Iterator[Part]:
         return
     method = "forkserver" if os.name == "posix" else "spawn"
     with ProcessPoolExecutor(workers, mp_context=get_context(method)) as pool:
-        waiting = []
-        for index in range(config.parts):
-            waiting.append(pool.submit(generate_part, config, index))
-            if len(waiting) > 2 * workers:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()
+        waiting: list[Future[Part]] = []
+        done = 0
+        try:
+            for index in range(config.parts):
+                waiting.append(pool.submit(generate_part, config, index))
+                while len(waiting) > (2 * workers if index + 1 < config.parts else 0):
+                    part = waiting.pop(0).result()
+                    done += 1
+                    yield part
+            return
+        except BrokenProcessPool:
+            reason = "worker processes cannot be started from here (an interactive script?)"
+            warnings.warn(f"{reason}; one process makes the rest", stacklevel=2)
+    for index in range(done, config.parts):
+        yield generate_part(config, index)
 
 
 def _seconds(config: SetConfig) -> float:

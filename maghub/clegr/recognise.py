@@ -15,6 +15,8 @@ from maghub.clegr.template import SUFFIXES, Template
 from maghub.clegr.templates import ALL_TEMPLATES
 
 _MISSING = object()
+_LONGEST = 2_000
+"""Characters of the longest question that is looked at."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def recognise(index: Index, text: str) -> list[Recognised]:
     agree, except that existence is told by the name alone.
     """
     text = without_suffix(text)
+    if len(text) > _LONGEST:
+        return []
     good: list[Recognised] = []
     bad: list[Recognised] = []
     for template, pieces in _pieces(index.graph.domain):

@@ -7,13 +7,15 @@ all digits together), and both fallbacks and unparsable predictions are counted.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from maghub.clegr.answers import as_boolean, as_number, as_set, as_text, normalise
+from maghub.clegr.external import json_lines
 from maghub.clegr.template import BOOLEAN, LIST, NUMERIC, STRING
 from maghub.errors import MaghubError, nearest
 
@@ -238,12 +240,15 @@ def score(
     given = _by_id(predictions, report)
     seen: set[str] = set()
     for question in questions:
-        key = question["question_id"]
+        try:
+            key = question["question_id"]
+            scored = score_answer(question["output_type"], given.get(key), question["answer"])
+            report.add(question, scored, key not in given)
+        except KeyError as problem:
+            raise MaghubError(f"a question row has no {problem}") from problem
         if key in seen:
             raise MaghubError(f"two questions have the id '{key}'")
         seen.add(key)
-        scored = score_answer(question["output_type"], given.get(key), question["answer"])
-        report.add(question, scored, key not in given)
     if not seen:
         raise MaghubError("there are no questions to score", fix="check the set and the split")
     for key in given:
@@ -251,6 +256,11 @@ def score(
             report.unknown += 1
             report.problem(f"unknown question id '{key[:80]}'")
     return report
+
+
+def read_predictions(path: Path) -> Iterator[dict[str, Any] | MaghubError]:
+    """Records of a JSON-lines file of predictions; a bad line is passed on and counted."""
+    return (record for _, record in json_lines(Path(path)))
 
 
 def _by_id(
@@ -261,6 +271,10 @@ def _by_id(
         return {as_text(key): value for key, value in predictions.items()}
     given: dict[str, object] = {}
     for number, record in enumerate(predictions, start=1):
+        if isinstance(record, MaghubError):
+            report.unusable += 1
+            report.problem(str(record))
+            continue
         key = record.get("question_id") if isinstance(record, Mapping) else None
         if not isinstance(key, str) or not isinstance(record, Mapping):
             report.unusable += 1

@@ -12,12 +12,15 @@ from typing import Any
 import networkx as nx
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from maghub.clegr.audit import Finding, audit_json_lines, audit_path, audit_rows
 from maghub.clegr.draws import Draws
 from maghub.clegr.external import graph_from_json
 from maghub.clegr.generate import SetConfig, generate, generate_part
 from maghub.clegr.index import Index
+from maghub.clegr.judge import judge
 from maghub.clegr.questions import ask
 from maghub.clegr.schema import LINE_VALUES, STATION_VALUES
 from maghub.clegr.template import SUFFIXES
@@ -194,6 +197,18 @@ def test_names_may_contain_the_words_of_the_templates(tmp_path: Path) -> None:
     assert (counts["agree"], counts["questions"]) == (4, 4)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=80), st.none() | st.text() | st.integers() | st.lists(st.text()))
+def test_no_question_and_no_answer_raises(text: str, answer: object) -> None:
+    index = Index(graph_from_json(ring(), "ring"))
+    for question in (text, f"Are {text} and Be adjacent?", f"Which lines is Ay{text} on?"):
+        assert judge(index, question, answer, "compat").outcome != "agree" or answer is not None
+    assert judge(index, "Are " + "a and " * 100_000, answer, "compat").outcome == "unrecognised"
+    for variant in ("compat", "well_posed"):
+        for known in ("Which lines is Ay on?", "How big is Ay?", "Is Ay part of a cycle?"):
+            judge(index, known, answer, variant)
+
+
 def spoilt(change: Any) -> Row:
     record = {
         **ring(),
@@ -255,6 +270,13 @@ def test_published_folder_and_missing_rows(tmp_path: Path) -> None:
     audit = audit_rows(graphs, questions[:-44])
     assert audit.graph_problems == 1
     assert "no questions" in audit.problems[0]
+    broken = tmp_path / "subway-facts" / "train-00000-of-00001.parquet"
+    pq.write_table(part.questions.drop_columns(["answer"]), broken)
+    with pytest.raises(MaghubError, match="column answer: the column is missing"):
+        audit_path(tmp_path)
+    broken.write_bytes(b"not parquet")
+    with pytest.raises(MaghubError, match="cannot be read"):
+        audit_path(tmp_path)
     with pytest.raises(MaghubError, match="unknown semantics"):
         audit_rows([], [], "strict")
 

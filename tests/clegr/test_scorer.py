@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from maghub.clegr.generate import SetConfig, generate_part
-from maghub.clegr.scorer import OUTPUTS, score, score_answer
+from maghub.clegr.scorer import OUTPUTS, read_predictions, score, score_answer
 from maghub.errors import MaghubError
 
 QUESTIONS = [
@@ -180,9 +181,22 @@ def test_bad_records_are_counted() -> None:
     assert all("\n" not in line for line in report["problems"])
 
 
+def test_prediction_files(tmp_path: Path) -> None:
+    file = tmp_path / "p.jsonl"
+    record = {"question_id": QUESTIONS[0]["question_id"], "prediction": QUESTIONS[0]["answer"]}
+    file.write_text(json.dumps(record) + "\nnot json\n\n[]\n")
+    report = score(QUESTIONS[:1], read_predictions(file))
+    assert (report.overall.correct, report.unusable) == (1, 2)
+    assert "p.jsonl, row 2: the line is not JSON" in report.problems[0]
+    with pytest.raises(MaghubError, match="cannot be read"):
+        list(read_predictions(tmp_path / "none.jsonl"))
+
+
 def test_unusable_sets_are_one_line() -> None:
     with pytest.raises(MaghubError, match="no questions"):
         score([], {})
+    with pytest.raises(MaghubError, match="a question row has no 'answer'"):
+        score([{"question_id": "a", "output_type": "String"}], {})
     with pytest.raises(MaghubError, match="two questions have the id"):
         score(QUESTIONS[:1] * 2, {})
     with pytest.raises(MaghubError, match="unknown output type"):
