@@ -68,9 +68,13 @@ def file_sha256(path: Path) -> str:
 
 
 def _known_sha256(path: Path) -> str:
-    """SHA-256 of a file, remembered in the cache for as long as its size and time stay the same."""
+    """SHA-256 of a file, remembered in the cache for as long as nobody has touched the file.
+
+    The change time is part of that: unlike the modification time it cannot be set back.
+    """
     info = path.stat()
-    state = f"{os.path.realpath(path)}\0{info.st_size}\0{info.st_mtime_ns}"
+    times = f"{info.st_mtime_ns}\0{info.st_ctime_ns}"
+    state = f"{os.path.realpath(path)}\0{info.st_ino}\0{info.st_size}\0{times}"
     note = cache_folder() / "sha256" / hashlib.sha256(state.encode()).hexdigest()
     if note.is_file():
         return note.read_text("ascii")
@@ -145,6 +149,15 @@ def _build(path: Path, folder: Path, config: ConfigSpec, column: str) -> None:
         raise
 
 
+def _open(path: Path, shape: tuple[int, int], dtype: np.dtype[Any]) -> np.ndarray | None:
+    """The mapped array, or None where the file is absent or not whole."""
+    try:
+        array = np.load(path, mmap_mode="c")
+    except (FileNotFoundError, ValueError, EOFError):
+        return None
+    return array if (array.shape, array.dtype) == (shape, dtype) else None
+
+
 def feature_view(folder: Path, config: ConfigSpec, column: str) -> FeatureView:
     """Map one vector column of an embedding config; built in the cache on first use.
 
@@ -154,7 +167,8 @@ def feature_view(folder: Path, config: ConfigSpec, column: str) -> FeatureView:
     Raises:
         MaghubError: No such column, a damaged file, or a full disk.
     """
-    widths = vector_columns(features_from_dict(config.features))
+    features = features_from_dict(config.features)
+    widths = vector_columns(features)
     if column not in widths:
         raise MaghubError(
             f"config {config.name} holds no {column} vectors",
@@ -166,9 +180,13 @@ def feature_view(folder: Path, config: ConfigSpec, column: str) -> FeatureView:
         identity = json.dumps([[entry.sha256 for entry in config.files], column])
         key = hashlib.sha256(identity.encode()).hexdigest()
         path = cache_folder() / "features" / f"{key}.npy"
-        if not path.is_file():
+        shape = (config.rows, widths[column])
+        dtype = np.dtype(features[column].feature.dtype)
+        array = _open(path, shape, dtype)
+        if array is None:
             _build(path, folder, config, column)
-        array = np.load(path, mmap_mode="c")
+            array = _open(path, shape, dtype)
+    assert array is not None
     view = array.view(FeatureView)
     assert isinstance(view, FeatureView)
     return view

@@ -1,4 +1,4 @@
-"""Writing that never leaves half a thing: write beside, fsync, rename; one-line errors for the OS's."""
+"""Writing that never leaves half a thing: write beside, fsync, rename; one line for OS errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from maghub.errors import MaghubError
@@ -44,10 +44,12 @@ def fsync_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a text file (UTF-8, \\n) atomically."""
-    temporary = path.with_name(f".{path.name}.partial")
+    """Replace a text file (UTF-8, \\n) atomically, whoever else writes it at the same time."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+    temporary = Path(name)
     try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            temporary.chmod(0o666 & ~_umask())
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -87,14 +89,17 @@ def staged_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
 def _swap(staging: Path, out: Path) -> None:
     """Rename ``staging`` to ``out``, keeping the old ``out`` until the new one stands."""
     backup = None
-    if out.exists():
-        backup = Path(tempfile.mkdtemp(prefix=f".{out.name}.old-", dir=out.parent))
-        os.replace(out, backup / out.name)
     try:
+        if out.exists():
+            backup = Path(tempfile.mkdtemp(prefix=f".{out.name}.old-", dir=out.parent))
+            os.replace(out, backup / out.name)
         os.replace(staging, out)
-    except OSError:
+    except BaseException:
         if backup is not None:
-            os.replace(backup / out.name, out)
+            if not out.exists():
+                os.replace(backup / out.name, out)
+            with suppress(OSError):  # it is empty now, unless the old folder could not go back
+                backup.rmdir()
         raise
     fsync_folder(out.parent)
     if backup is not None:

@@ -109,9 +109,11 @@ class MAG:
 
     def _split_codes(self, config: str, rule: str | None, default: str | None) -> NDArray[np.int64]:
         rules = list(self.spec.config(config).features)[1:] if self.spec.has(config) else []
-        rule = rule or default or (rules[0] if rules else None)
-        if rule is None or rule not in rules:
-            raise nearest(rule or "", rules, kind=f"split rule in {config}")
+        if not rules:
+            raise MaghubError(f"dataset {self.spec.name} has no {config}")
+        rule = rule or default or rules[0]
+        if rule not in rules:
+            raise nearest(rule, rules, kind=f"split rule in {config}")
         key = layout.NODE_ID if config == layout.NODE_SPLITS else layout.EDGE_ID
         ids, codes = int_columns(self.folder, self.spec.config(config), [key, rule])
         ordered = np.empty_like(codes)
@@ -134,7 +136,9 @@ class MAG:
     def negatives(self, rule: str | None = None) -> dict[str, dict[str, NDArray[np.int64]]]:
         """Fixed negatives: split -> {edge_id [M], query [M], positive [M], neg [M, K]}."""
         names = [config.name for config in self.spec.of_kind("negatives")]
-        name = layout.negatives_config(rule) if rule else (names[0] if names else "")
+        if not names:
+            raise MaghubError(f"dataset {self.spec.name} has no negatives")
+        name = layout.negatives_config(rule) if rule else names[0]
         if name not in names:
             raise nearest(name, names, kind="negatives config")
         config = self.spec.config(name)
@@ -157,8 +161,8 @@ class MAG:
                 for c in self.spec.of_kind("embeddings")
             ]
             error = nearest(encoder, known, kind="encoder of this folder")
-            error.fix = f"{error.fix or ''}; make it with: maghub encode {self.folder} --encoder {encoder}"
-            raise MaghubError(error.what, fix=error.fix)
+            make = f"maghub encode {self.folder} --encoder {encoder}"
+            raise MaghubError(error.what, fix=f"{error.fix}; make it with: {make}")
         return self.spec.config(name)
 
     def features(self, encoder: str, modality: str) -> FeatureView:
@@ -184,7 +188,8 @@ class MAG:
         """
         edges = self.edge_index
         if task == "link_prediction":
-            edges = edges[:, self.edge_splits(edge_rule)[layout.TRAIN]]
+            training = self.edge_splits(edge_rule).get(layout.TRAIN)
+            edges = edges[:, training] if training is not None else edges[:, :0]
         if not self.graph.directed:
             proper = edges[:, edges[0] != edges[1]]
             edges = np.concatenate([edges, proper[::-1]], axis=1)
@@ -214,7 +219,7 @@ class MAG:
         """
         from maghub.pyg import to_data
 
-        chosen = {modality: encoder for modality in modalities} if isinstance(encoder, str) else encoder
+        chosen = dict.fromkeys(modalities, encoder) if isinstance(encoder, str) else encoder
         return to_data(self, chosen or {}, modalities, task, node_rule, edge_rule)
 
     def to_networkx(self) -> networkx.Graph:

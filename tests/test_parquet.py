@@ -137,7 +137,7 @@ def slow_cut(sizes: Sequence[int], rows: int, group: int, shard: int) -> list[li
 places = st.lists(st.integers(0, 80), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     features=st.sampled_from([EVERYTHING, WITHOUT_IMAGES, NO_VECTORS]),
     count=st.integers(1, 80),
@@ -164,6 +164,7 @@ def test_same_rows_same_bytes_however_chunked(
     own = [to_table(features, piece.to_pylist()) for piece in cut(table, places)]
     chunked = [pa.concat_tables(cut(piece, twice)) for piece in cut(table, places)]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as name:
+        patch.setattr("os.fsync", lambda handle: None)  # slow where the disk is busy
         patch.setattr(parquet, "ROWS_WITH_IMAGES", rows)
         patch.setattr(parquet, "MAX_GROUP_ROWS", rows)
         patch.setattr(parquet, "MAX_GROUP_BYTES", group)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,13 @@ def expected_splits(table: Table) -> dict[str, list[dict[str, Any]]]:
         for index, split in enumerate(table.split_names)
     }
     return {split: found for split, found in wanted.items() if found}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_fsync() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda handle: None)  # slow where the disk is busy
+        yield
 
 
 FUZZ = settings(
