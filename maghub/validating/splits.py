@@ -187,7 +187,7 @@ def _check_drawn(
     drawn = np.asarray(values.fill_null(NULL), dtype=np.int64).reshape(-1, width)
 
     def check(kind: str, bad: NDArray[np.bool_], form: str) -> None:
-        rows, first = bad.any(axis=1), bad.argmax(axis=1)
+        rows, first = np.asarray(bad.any(axis=1)), bad.argmax(axis=1)
         shown = drawn[np.arange(len(drawn)), first]
         note(table, layout.NEG, kind, start, rows, rowwise(form, shown, query), DRAW_AGAIN)
 

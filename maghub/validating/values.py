@@ -17,13 +17,14 @@ from datasets import ClassLabel, Image, LargeList, List
 from numpy.typing import NDArray
 
 from maghub import layout
+from maghub.images import FORMATS, PixelRule
 from maghub.progress import track
 from maghub.schema import required_columns
 from maghub.validating.opened import NULL, Opened, embedding_key
 from maghub.validating.report import rowwise
 
 IMAGE_BATCH = 64
-MAX_PIXELS = 100_000_000
+MAX_PIXELS = PixelRule().max_pixels
 
 
 def required_values(table: Opened) -> list[str]:
@@ -134,12 +135,12 @@ def picture_problem(blob: bytes | None) -> str | None:
     if not blob:
         return "it has no bytes"
     try:
-        with PIL.Image.open(io.BytesIO(blob)) as image:
+        with PIL.Image.open(io.BytesIO(blob), formats=FORMATS) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 return f"{width} x {height} pixels are over the limit of {MAX_PIXELS:,}"
             image.verify()
-        with PIL.Image.open(io.BytesIO(blob)) as image:
+        with PIL.Image.open(io.BytesIO(blob), formats=FORMATS) as image:
             image.load()
     except Exception as error:  # PIL's decoders raise many types for malformed data
         text = str(error) if "BytesIO object" not in str(error) else "not a known image format"
