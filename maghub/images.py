@@ -174,7 +174,7 @@ def _opened(
         if image.width * image.height > rule.max_pixels:
             raise _Refused("too many pixels")
         try:
-            turn = _TURNS.get(image.getexif().get(_ORIENTATION))
+            turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
         except Exception:  # EXIF is free text to many cameras
             turn = None
         try:

@@ -254,7 +254,7 @@ class _Zip(Archive):
             yield place.name, self._read(place)
 
     def _scan(self) -> Iterator[_Place]:
-        files = [(at, info) for at, info in enumerate(self.infos) if not info.is_dir()]
+        files = [(at, info) for at, info in enumerate(self.infos) if info.filename[-1:] != "/"]
         total = 0
         for _, info in files:
             mode = info.external_attr >> 16

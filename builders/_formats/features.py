@@ -72,7 +72,7 @@ class Features:
                 counts.inf_values += int(np.isinf(bad).sum())
                 counts.zeroed_rows += len(bad)
                 block[~finite] = 0
-            has = block.any(axis=1)
+            has: np.ndarray = np.any(block, axis=1)
             counts.zero_rows += int((finite & ~has).sum())
             counts.rows += len(block)
             yield block, has

@@ -50,7 +50,9 @@ class DtypeStandIn(StandIn):
         """Take (version, byte order, ...)."""
         order = of_type(state, tuple)[1]
         order = order.decode("ascii") if isinstance(order, bytes) else of_type(order, str)
-        self.value = self.value.newbyteorder({"|": "="}.get(order, order))
+        if order not in ("<", ">", "=", "|"):
+            raise Refused("an array of an unknown byte order")
+        self.value = self.value.newbyteorder("=" if order == "|" else order)  # type: ignore[arg-type]
 
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> ArrayStandIn:
@@ -96,7 +98,7 @@ def int_array(value: Any, *, pairs: bool = False) -> np.ndarray:
     if isinstance(value, np.ndarray):
         blocks = [value]
     elif isinstance(value, list | tuple):
-        blocks, loose = [], []
+        blocks, loose = [], []  # type: ignore[var-annotated]
         for item in value:
             if isinstance(item, np.ndarray):
                 if loose:

@@ -258,9 +258,12 @@ def test_bombs_are_refused(tmp_path):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.jpg", bytes(1 << 19))
-    with open_archive(put(tmp_path, "x.zip", out.getvalue()), small) as opened:
-        with pytest.raises(MaghubError, match="unpacks to too much"):
-            opened.index()
+    bomb = put(tmp_path, "x.zip", out.getvalue())
+    with (
+        open_archive(bomb, small) as opened,
+        pytest.raises(MaghubError, match="unpacks to too much"),
+    ):
+        opened.index()
     large = put(tmp_path, "x.tar", tar_bytes(name="big.jpg", size=(1 << 20) + 1))
     with open_archive(large, small) as opened, pytest.raises(MaghubError, match="bytes: refused"):
         opened.index()
