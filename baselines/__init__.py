@@ -1,0 +1,1 @@
+"""Reference models and tasks that read published folders only."""

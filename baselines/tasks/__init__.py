@@ -1,0 +1,1 @@
+"""Tasks, one file each; found by name through the entry points ``maghub.tasks``."""

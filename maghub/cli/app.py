@@ -1,0 +1,68 @@
+"""The Typer application and its error handling; commands live in the modules beside this one."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from maghub import __version__
+from maghub.cli import datasets as dataset_commands
+from maghub.cli import demo as demo_command
+from maghub.cli.output import print_error
+from maghub.errors import MaghubError
+from maghub.progress import show_progress
+
+app = typer.Typer(
+    name="maghub",
+    help="Multimodal-attributed graphs: data in one line, honest baselines.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+_options = {"debug": False}
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"maghub {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    _options["debug"] = debug
+    show_progress(True)
+
+
+dataset_commands.register(app)
+demo_command.register(app)
+
+
+def main() -> None:
+    """Entry point of the console script: one line for every error, a traceback only with --debug."""
+    _options["debug"] = "--debug" in sys.argv
+    try:
+        app()
+    except MaghubError as error:
+        _fail(error, error.line())
+    except KeyboardInterrupt as error:
+        _fail(error, "interrupted; nothing half-written was left", code=130)
+    except BrokenPipeError:
+        sys.exit(0)
+    except Exception as error:
+        text = " ".join(str(error).split()) or type(error).__name__
+        _fail(error, f"{type(error).__name__}: {text} (this is a bug; run with --debug)")
+
+
+def _fail(error: BaseException, message: str, code: int = 1) -> None:
+    if _options["debug"]:
+        raise error
+    print_error(message)
+    sys.exit(code)

@@ -1,0 +1,163 @@
+"""Commands about datasets: list, info, build, encode, validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maghub.cli.output import console, print_json, print_table
+from maghub.errors import MaghubError
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("list")(list_command)
+    app.command("info")(info_command)
+    app.command("build")(build_command)
+    app.command("encode")(encode_command)
+    app.command("validate")(validate_command)
+
+
+def list_command(json: Json = False) -> None:
+    """Datasets that maghub can build."""
+    from maghub import registry
+    from maghub.catalog import list_datasets
+
+    cards = [registry.card(name).spec for name in list_datasets()]
+    if json:
+        print_json([{"name": c.name, "status": c.status, "summary": c.summary} for c in cards])
+        return
+    print_table(["name", "status", "what"], [[c.name, c.status, c.summary] for c in cards])
+
+
+def info_command(
+    name: Annotated[str, typer.Argument(help="Dataset name or folder.")], json: Json = False
+) -> None:
+    """Facts of a dataset; the papers' statistics stand beside the measured ones."""
+    from maghub.catalog import info
+
+    facts = info(name)
+    if json:
+        print_json(facts)
+        return
+    card = facts["card"]
+    console.print(f"{card['pretty_name']} {card['version']}: {card['summary']}", markup=False)
+    if "configs" in facts:
+        rows = [
+            [config, ", ".join(f"{split} {count:,}" for split, count in splits.items())]
+            for config, splits in facts["configs"].items()
+        ]
+        print_table(["config", "rows"], rows)
+    _print_statistics(facts)
+    licences = card["licences"]
+    rows = [[part, licences[part], card["policy"][part]] for part in licences]
+    print_table(["part", "licence", "redistribution"], rows)
+
+
+def _print_statistics(facts: dict[str, Any]) -> None:
+    """Measured and published counts side by side, then why they differ."""
+    columns = ["source", "nodes", "edges", "classes", "note"]
+    rows = []
+    if facts.get("graph"):
+        graph, statistics = facts["graph"], facts["statistics"]
+        note = f"{graph['unique_pairs']:,} distinct pairs, {statistics['isolated_nodes']:,} isolated"
+        classes = len(statistics["classes"]) or "-"
+        rows.append(["measured", graph["num_nodes"], graph["num_edges"], classes, note])
+    for paper in facts["card"]["paper"]:
+        values = [paper[key] if paper[key] is not None else "-" for key in columns[1:4]]
+        rows.append([paper["source"], *values, paper["note"] or ""])
+    if rows:
+        print_table(columns, rows)
+    for difference in facts["card"]["differences"]:
+        console.print(f"- {difference}", markup=False)
+
+
+def _options(values: list[str]) -> dict[str, str | int | float | bool | None]:
+    """``key=value`` pairs with the values read as YAML scalars."""
+    import yaml
+
+    options: dict[str, str | int | float | bool | None] = {}
+    for item in values:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"'{item}' is not key=value", param_hint="--set")
+        options[key.replace("-", "_")] = yaml.safe_load(value)
+    return options
+
+
+def build_command(
+    name: Annotated[str, typer.Argument(help="Dataset name, see: maghub list.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to make (default: the name).")] = None,
+    raw_dir: Annotated[Path | None, typer.Option(help="Folder with the upstream files.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of our splits and negatives.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Reading processes.")] = 1,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Option of the builder, key=value.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Build a dataset from its upstream files into a published folder."""
+    from maghub.building import build
+
+    target = out or Path(name)
+    options = _options(settings or [])
+    spec = build(
+        name, target, raw_dir, seed=seed, workers=workers, overwrite=overwrite, **options
+    )
+    if json:
+        print_json({"folder": str(target), "configs": {c.name: c.splits for c in spec.configs}})
+        return
+    rows = [[c.name, c.rows, len(c.files)] for c in spec.configs]
+    print_table(["config", "rows", "files"], rows, title=f"built {name} in {target}")
+
+
+def encode_command(
+    folder: Annotated[Path, typer.Argument(help="A published folder.")],
+    encoder: Annotated[str, typer.Option(help="Encoder name.")],
+    modality: Annotated[
+        str | None, typer.Option(help="text, image or text,image (default: all it can).")
+    ] = None,
+    device: Annotated[str, typer.Option(help="torch device.")] = "cpu",
+    json: Json = False,
+) -> None:
+    """Add the vectors of an encoder to a published folder."""
+    from maghub.encoding import encode
+
+    modalities = modality.split(",") if modality else None
+    spec = encode(folder, encoder, modalities, device=device)
+    made = next(item for item in spec.encoders if item.encoder == encoder)
+    if json:
+        print_json(made.model_dump(mode="json"))
+        return
+    rows = [[made.config, m, made.dim[m], made.missing[m]] for m in made.modalities]
+    print_table(["config", "modality", "width", "missing"], rows)
+
+
+def validate_command(
+    folder: Annotated[Path, typer.Argument(help="A published folder.")], json: Json = False
+) -> None:
+    """Check a published folder; every problem is listed, exit 1 if there is one."""
+    from maghub.validation import validate
+
+    report = validate(folder)
+    if json:
+        print_json(report.to_dict())
+    elif report.ok:
+        console.print(f"{folder}: valid ({report.checked})", markup=False)
+    else:
+        for problem in report.problems:
+            line = MaghubError(problem.message, where=_place(problem), fix=problem.fix).line()
+            console.print(line, markup=False, soft_wrap=True)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _place(problem: Any) -> str:
+    from maghub.errors import place
+
+    return place(problem.file, problem.column, problem.row)
