@@ -1,7 +1,7 @@
 """The builder pattern: a source parses upstream once; one generic builder exposes its tables.
 
-A dataset is a ``maghub.tables.Source`` (what the upstream files say, as typed tables) and a subclass
-of ``SourceBuilder`` that names it::
+A dataset is a ``maghub.tables.Source`` (what the upstream files say, as typed tables) and a
+subclass of ``SourceBuilder`` that names it::
 
     class Emoji(SourceBuilder):
         SOURCE = EmojiSource
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
+import maghub
 from maghub.errors import MaghubError, nearest
 from maghub.tables import Facts, Source, Table, in_memory
 
@@ -36,12 +37,10 @@ class SourceConfig(datasets.BuilderConfig):
     raw_state: str = ""
 
 
-def _state(raw_dir: str | None) -> str:
-    """Digest of names, sizes and times of the raw files, so that stale caches are never used."""
-    if raw_dir is None:
-        return ""
-    digest = hashlib.sha256()
-    for path in sorted(Path(raw_dir).rglob("*")):
+def _state(raw_dir: str | None, version: str) -> str:
+    """Digest of versions and of the raw files' names, sizes and times: no cache is ever stale."""
+    digest = hashlib.sha256(f"{maghub.__version__}\0{version}\n".encode())
+    for path in sorted(Path(raw_dir).rglob("*")) if raw_dir is not None else ():
         if path.is_file():
             info = path.stat()
             digest.update(f"{path}\0{info.st_size}\0{info.st_mtime_ns}\n".encode())
@@ -55,9 +54,18 @@ class SourceBuilder(datasets.ArrowBasedBuilder):
     BUILDER_CONFIG_CLASS = SourceConfig
     DEFAULT_CONFIG_NAME = "nodes"
 
-    def __init__(self, *args: Any, raw_dir: str | Path | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        *,
+        config_name: str | None = None,
+        raw_dir: str | Path | None = None,
+        **kwargs: Any,
+    ) -> None:
         raw = None if raw_dir is None else str(raw_dir)
-        super().__init__(*args, raw_dir=raw, raw_state=_state(raw), **kwargs)
+        name = config_name or self.DEFAULT_CONFIG_NAME
+        state = _state(raw, self.SOURCE.version)
+        super().__init__(cache_dir, config_name=name, raw_dir=raw, raw_state=state, **kwargs)
 
     def _info(self) -> datasets.DatasetInfo:
         if self.SOURCE.configs and self.config.name not in self.SOURCE.configs:
@@ -100,7 +108,9 @@ def require_raw(name: str, raw_dir: Path | None, files: dict[str, str]) -> Path:
         MaghubError: Lists everything that is missing at once.
     """
     missing = [
-        f"{path} ({how})" for path, how in files.items() if raw_dir is None or not (raw_dir / path).exists()
+        f"{path} ({how})"
+        for path, how in files.items()
+        if raw_dir is None or not (raw_dir / path).exists()
     ]
     if missing or raw_dir is None:
         raise MaghubError(

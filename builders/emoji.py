@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from maghub import layout, schema
 from maghub.builders._source import Facts, Source, SourceBuilder, Table, in_memory
 from maghub.errors import MaghubError, place
+from maghub.files import os_errors
 from maghub.loading import sample_path
 from maghub.reader import int_columns, read_columns
 from maghub.seeding import child_rng
@@ -74,25 +75,26 @@ class Raw:
 class _Package:
     """Files of one npm package: the ``.tgz`` that ``npm pack`` writes, or an unpacked folder."""
 
-    def __init__(self, raw_dir: Path, name: str, version: str) -> None:
+    def __init__(self, path: Path, version: str) -> None:
+        self.path = path
+        if path.is_dir():
+            with os_errors(path):
+                found = json.loads((path / "package.json").read_text("utf-8"))["version"]
+            if found != version:
+                raise MaghubError(f"is version {found}, need {version}", where=path)
+
+    @staticmethod
+    def find(raw_dir: Path, name: str, version: str) -> Path | None:
+        """Where the package lies below the raw folder."""
         archive = raw_dir / f"{name}-{version}.tgz"
         folders = [raw_dir / name, raw_dir / "node_modules" / name]
-        self.path = next((p for p in [archive, *folders] if p.exists()), archive)
-        if not self.path.exists():
-            raise MaghubError(
-                f"package {name} {version} is missing",
-                where=raw_dir,
-                fix=f"run in that folder: npm pack {name}@{version}",
-            )
-        if self.path.is_dir():
-            found = json.loads((self.path / "package.json").read_text("utf-8"))["version"]
-            if found != version:
-                raise MaghubError(f"is version {found}, need {version}", where=self.path)
+        return next((path for path in [archive, *folders] if path.exists()), None)
 
     def read(self, wanted: set[str]) -> dict[str, bytes]:
         """Contents of the wanted files (paths inside the package) in one pass."""
         if self.path.is_dir():
-            return {name: (self.path / name).read_bytes() for name in wanted}
+            with os_errors(self.path):
+                return {name: (self.path / name).read_bytes() for name in sorted(wanted)}
         found = {}
         try:
             with tarfile.open(self.path, "r|gz") as tar:
@@ -107,10 +109,21 @@ class _Package:
                 f"is not a whole .tgz ({error})", where=self.path, fix="run npm pack again"
             ) from None
         if missing := sorted(wanted - set(found)):
-            raise MaghubError(
-                f"holds no {missing[0]}", where=self.path, fix="run npm pack again"
-            )
+            raise MaghubError(f"holds no {missing[0]}", where=self.path, fix="run npm pack again")
         return found
+
+
+def _packages(raw_dir: Path) -> list[_Package]:
+    """Both packages; the error names every one that is missing."""
+    wanted = {DATA_PACKAGE: DATA_VERSION, IMAGE_PACKAGE: IMAGE_VERSION}
+    paths = {name: _Package.find(raw_dir, name, version) for name, version in wanted.items()}
+    if missing := [f"{name}@{wanted[name]}" for name, path in paths.items() if path is None]:
+        raise MaghubError(
+            f"npm packages are missing: {', '.join(missing)}",
+            where=raw_dir,
+            fix=f"run in that folder: npm pack {' '.join(missing)}",
+        )
+    return [_Package(path, wanted[name]) for name, path in paths.items() if path is not None]
 
 
 def _plain(hexcode: str) -> str:
@@ -120,8 +133,7 @@ def _plain(hexcode: str) -> str:
 
 def _read_packages(raw_dir: Path) -> Raw:
     """Parse the two npm packages."""
-    data = _Package(raw_dir, DATA_PACKAGE, DATA_VERSION)
-    pictures = _Package(raw_dir, IMAGE_PACKAGE, IMAGE_VERSION)
+    data, pictures = _packages(raw_dir)
     texts = data.read({"en/data.json", "en/messages.json"})
     entries = json.loads(texts["en/data.json"])
     messages = json.loads(texts["en/messages.json"])
@@ -336,7 +348,9 @@ class EmojiSource(Source):
                     name=EDGE_RULE,
                     of="edges",
                     origin="maghub",
-                    description="70/10/20 of the node pairs; both relations of a pair stay together",
+                    description=(
+                        "70/10/20 of the node pairs; both relations of a pair stay together"
+                    ),
                     seed=self.seed,
                     counts=split_counts(self._edge_codes),
                 ),

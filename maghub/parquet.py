@@ -45,10 +45,12 @@ def row_sizes(array: pa.Array) -> NDArray[np.int64]:
         values = array.values.slice(start, n * kind.list_size)
         return row_sizes(values).reshape(n, kind.list_size).sum(axis=1)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        if n == 0:
+            return np.zeros(0, np.int64)
         offsets = np.asarray(array.offsets)
-        child = row_sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0])) if n else []
+        child = row_sizes(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
         total = np.concatenate([[0], np.cumsum(child, dtype=np.int64)])
-        return np.diff(total[offsets - offsets[0]]) + 4 if n else np.zeros(0, np.int64)
+        return np.diff(total[offsets - offsets[0]]) + 4
     if _is_binary(kind):
         lengths = pc.fill_null(pc.binary_length(array), 0)
         return lengths.to_numpy(zero_copy_only=False).astype(np.int64) + 4

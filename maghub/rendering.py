@@ -24,7 +24,7 @@ def size_category(rows: int) -> str:
 
 def table(header: list[str], rows: list[list[object]]) -> str:
     """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
+    lines: list[list[object]] = [[*header], ["---"] * len(header), *rows]
     cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
