@@ -13,7 +13,14 @@ from maghub.errors import MaghubError
 from maghub.files import os_errors
 from maghub.reader import open_parquet
 from maghub.spec import FolderSpec
-from maghub.validating.graph import Edges, check_counts, check_edges, check_ids, read_edges
+from maghub.validating.graph import (
+    Edges,
+    check_counts,
+    check_edges,
+    check_ids,
+    check_statistics,
+    read_edges,
+)
 from maghub.validating.metadata import (
     check_card,
     check_readme,
@@ -45,7 +52,8 @@ def validate(path: str | Path, *, images: bool = True) -> Report:
 
     Args:
         path: The folder.
-        images: Whether to decode every picture (the slowest check).
+        images: Whether to decode every picture (the slowest check) and, where nothing is wrong,
+            measure the statistics again.
 
     Raises:
         MaghubError: The folder cannot be looked at at all: missing, empty, not readable, or without
@@ -71,6 +79,8 @@ def validate(path: str | Path, *, images: bool = True) -> Report:
     _check_embeddings(spec, tables)
     if images:
         checked["images"] = sum(check_images(table) for table in tables.values())
+    if images and not findings.problems():
+        check_statistics(folder, spec, findings)
     checked["configs"] = len(tables)
     checked["files"] = sum(len(table.files) for table in tables.values())
     checked["rows"] = sum(table.rows for table in tables.values())

@@ -172,6 +172,26 @@ def test_encoder_provenance(folder: Path) -> None:
     found(validate(folder), layout.SPEC_FILE, "encoders", "has no provenance")
 
 
+def test_statistics_that_no_longer_hold(folder: Path) -> None:
+    change_spec(folder, lambda spec: spec["statistics"].update(max_degree=1, with_image=0))
+    report = validate(folder)
+    found(report, layout.SPEC_FILE, "statistics.max_degree", "is 1, the tables have")
+    found(report, layout.SPEC_FILE, "statistics.with_image", "is 0, the tables have")
+    assert validate(folder, images=False).ok
+
+
+def test_wrong_target(folder: Path) -> None:
+    change_spec(folder, lambda spec: config_of(spec, "edge-splits").update(target="nodes"))
+    found(validate(folder), layout.SPEC_FILE, "configs.edge-splits", "must be edges")
+
+
+def test_config_without_files(folder: Path) -> None:
+    change_spec(folder, lambda spec: config_of(spec, "edges").update(files=[]))
+    report = validate(folder)
+    found(report, layout.SPEC_FILE, "configs.edges", "its files 0")
+    found(report, data_path(folder, NEGATIVES), "edge_id", "is not within")
+
+
 def test_paths_do_not_leave_the_folder(folder: Path) -> None:
     change_spec(folder, lambda spec: config_of(spec, "edges")["files"][0].update(path="../../x"))
     found(validate(folder), layout.SPEC_FILE, "files", "leads out of the folder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from maghub import layout
 from maghub.spec import FolderSpec, GraphSpec
-from maghub.statistics import edge_keys, pair_keys
+from maghub.statistics import edge_keys, measure, pair_keys
 from maghub.validating.opened import NULL, REBUILD, Opened
 from maghub.validating.report import Findings, rowwise
 
@@ -108,6 +109,8 @@ def check_edges(table: Opened, edges: Edges, graph: GraphSpec) -> None:
     if not graph.self_loops:
         fix = "drop it, or declare self_loops"
         note(table, layout.DST, "loop", 0, loops, rowwise("undeclared self loop at {}", dst), fix)
+    if not len(src):
+        return
     inside = np.flatnonzero(~(_off(src, n) | _off(dst, n)))
     repeated = _repeated(table, edges, graph, inside)
     if repeated is None:
@@ -151,6 +154,20 @@ def _check_pairs(findings: Findings, graph: GraphSpec, pairs: int) -> None:
     if pairs != graph.unique_pairs:
         what = f"{graph.unique_pairs:,} declared, the edges join {pairs:,} distinct pairs"
         findings.add(layout.SPEC_FILE, what, column="graph.unique_pairs", fix=REBUILD)
+
+
+def check_statistics(folder: Path, spec: FolderSpec, findings: Findings) -> None:
+    """The measured statistics, measured again; only for tables in which nothing is wrong."""
+    if spec.graph is None or spec.statistics is None:
+        return
+    nodes = spec.config(layout.NODES)
+    edges = spec.config(layout.EDGES) if spec.has(layout.EDGES) else None
+    real, _ = measure(folder, nodes, edges, directed=spec.graph.directed, key=spec.graph.key)
+    declared = spec.statistics.model_dump()
+    for field, value in real.model_dump().items():
+        if declared[field] != value:
+            what = f"is {declared[field]}, the tables have {value}"
+            findings.add(layout.SPEC_FILE, what, column=f"statistics.{field}", fix=REBUILD)
 
 
 def check_counts(spec: FolderSpec, nodes: Opened, edges: Opened | None, findings: Findings) -> None:

@@ -25,6 +25,11 @@ _ALLOWED = {
     "negatives": (layout.TRAIN, layout.VALIDATION, layout.TEST),
     "table": None,
 }
+_TARGETS = {
+    "node_splits": layout.NODES,
+    "edge_splits": layout.EDGES,
+    "negatives": layout.EDGES,
+}
 RENDER = "build it again, or render the card again"
 
 
@@ -96,6 +101,8 @@ def _check_config(config: ConfigSpec, findings: Findings) -> None:
             wanted = layout.data_file(config.name, split, index, len(files))
             if entry.path != wanted:
                 _add(findings, field, f"file '{entry.path}' must be named {wanted}")
+    if set(config.num_bytes) != set(config.splits):
+        _add(findings, field, f"num_bytes are of {sorted(config.num_bytes)}, not of its splits")
     if config.rows == 0:
         _add(findings, field, "is empty; an empty config is left out")
     for entry in config.files:
@@ -111,6 +118,10 @@ def _check_links(spec: FolderSpec, findings: Findings) -> None:
     for config in spec.configs:
         if config.target is not None and not spec.has(config.target):
             _add(findings, f"configs.{config.name}", f"target config {config.target} is missing")
+        wanted = _TARGETS.get(config.kind, config.target)
+        if config.target != wanted:
+            what = f"target is {config.target}, must be {wanted}"
+            _add(findings, f"configs.{config.name}", what)
         if config.kind == "negatives" and config.name not in negatives:
             _add(findings, "negatives", f"config {config.name} has no rule")
         if config.kind == "embeddings" and config.name not in encoders:

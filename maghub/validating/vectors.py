@@ -100,6 +100,8 @@ def check_provenance(table: Opened, encoder: EncoderProvenance, absent: dict[str
     def note(what: str) -> None:
         table.findings.add(layout.SPEC_FILE, what, column=where, fix=REBUILD)
 
+    if sorted(encoder.modalities) != sorted(widths):
+        note(f"modalities are {list(encoder.modalities)}, the config holds {list(widths)}")
     if dict(encoder.dim) != widths:
         note(f"dim is {dict(encoder.dim)}, the config holds {widths}")
     types = sorted({table.features[name].feature.dtype for name in widths})
