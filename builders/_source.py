@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +23,34 @@ import pyarrow as pa
 
 import maghub
 from maghub.errors import MaghubError, nearest
-from maghub.tables import Facts, Source, Table, in_memory
+from maghub.tables import (
+    AnyTable,
+    Batch,
+    Facts,
+    MadeTable,
+    Part,
+    Recipe,
+    Source,
+    Table,
+    by_split,
+    in_memory,
+)
 
-__all__ = ["Facts", "Source", "SourceBuilder", "SourceConfig", "Table", "in_memory", "require_raw"]
+__all__ = [
+    "AnyTable",
+    "Batch",
+    "Facts",
+    "MadeTable",
+    "Part",
+    "Recipe",
+    "Source",
+    "SourceBuilder",
+    "SourceConfig",
+    "Table",
+    "by_split",
+    "in_memory",
+    "require_raw",
+]
 
 
 @dataclass
@@ -34,6 +59,7 @@ class SourceConfig(datasets.BuilderConfig):
 
     raw_dir: str | None = None
     seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
     raw_state: str = ""
 
 
@@ -48,7 +74,10 @@ def _state(raw_dir: str | None, version: str) -> str:
 
 
 class SourceBuilder(datasets.ArrowBasedBuilder):
-    """Exposes every table of ``SOURCE`` as a ``datasets`` builder config of the same name."""
+    """Exposes every table of ``SOURCE`` as a ``datasets`` builder config of the same name.
+
+    Options of the source are keyword arguments: ``Clegr(config_name="subway-facts", graphs=20)``.
+    """
 
     SOURCE: ClassVar[type[Source]]
     BUILDER_CONFIG_CLASS = SourceConfig
@@ -65,6 +94,8 @@ class SourceBuilder(datasets.ArrowBasedBuilder):
         raw = None if raw_dir is None else str(raw_dir)
         name = config_name or self.DEFAULT_CONFIG_NAME
         state = _state(raw, self.SOURCE.version)
+        if options := {key: kwargs.pop(key) for key in self.SOURCE.defaults if key in kwargs}:
+            kwargs["options"] = options
         super().__init__(cache_dir, config_name=name, raw_dir=raw, raw_state=state, **kwargs)
 
     def _info(self) -> datasets.DatasetInfo:
@@ -73,24 +104,23 @@ class SourceBuilder(datasets.ArrowBasedBuilder):
         return datasets.DatasetInfo()
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
-        raw = self.config.raw_dir
-        tables = self.SOURCE(None if raw is None else Path(raw), self.config.seed).tables()
+        raw = None if self.config.raw_dir is None else Path(self.config.raw_dir)
+        tables = self.SOURCE(raw, self.config.seed, **self.config.options).tables()
         by_name = {table.config: table for table in tables}
         if self.config.name not in by_name:
             raise nearest(self.config.name, by_name, kind="config")
         table = by_name[self.config.name]
         self.info.features = table.features
-        codes = enumerate(table.split_names)
         return [
             datasets.SplitGenerator(
-                name=split, gen_kwargs={"table": table, "split": split, "parts": table.parts()}
+                name=split,
+                gen_kwargs={"table": table, "split": split, "parts": list(table.parts_of(split))},
             )
-            for code, split in codes
-            if table.split_ids is None or (table.split_ids == code).any()
+            for split in table.present()
         ]
 
     def _generate_tables(
-        self, table: Table, split: str, parts: list[tuple[int, int]]
+        self, table: AnyTable, split: str, parts: list[Part]
     ) -> Iterator[tuple[Any, pa.Table]]:
         for index, rows in enumerate(table.iter_split(split, parts)):
             yield (parts[0][0], index), rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 _job: dict[str, Callable[..., Any]] = {}
@@ -19,7 +19,7 @@ def _run_job(arguments: tuple[Any, ...]) -> Any:
 
 def ordered_map(
     function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], workers: int = 1
-) -> Iterator[Any]:
+) -> Generator[Any]:
     """Yield ``function(*args)`` for each args, in order.
 
     With several workers the function is sent to each process once, and at most two results per

@@ -1,11 +1,16 @@
-"""What a builder hands to the writer: typed tables read by row range, and the facts beside them."""
+"""What a builder hands to the writer: typed tables made part by part, and the facts beside them.
+
+A ``Table`` knows its number of rows and is read by row range. A ``MadeTable`` belongs to a
+``Recipe`` that makes the rows of several configs together; how many shows once they are made.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +19,25 @@ from datasets.table import table_cast
 from numpy.typing import NDArray
 
 from maghub import layout
+from maghub.errors import MaghubError
 from maghub.spec import Kind, NegativesRule, SplitRule
 
 DEFAULT_PART_SIZE = 50_000
+
+Part = tuple[int, ...]
+"""The arguments that name one unit of work."""
+
+
+class Batch(NamedTuple):
+    """What one unit of work gives.
+
+    Attributes:
+        rows: The rows of each config and split; a split without rows may be left out.
+        counts: Nested dictionaries of numbers; the sums over all units go into the notes.
+    """
+
+    rows: Mapping[str, Mapping[str, pa.Table]]
+    counts: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -53,10 +74,38 @@ class Table:
         starts = range(0, self.num_rows, self.part_size)
         return [(start, min(start + self.part_size, self.num_rows)) for start in starts]
 
+    def present(self) -> list[str]:
+        """The splits that have rows, in stored order."""
+        if self.split_ids is None:
+            return list(self.split_names) if self.num_rows else []
+        codes = np.unique(self.split_ids)
+        return [self.split_names[code] for code in codes]
+
+    def parts_of(self, split: str) -> Sequence[Part]:
+        """The units of work that may hold rows of a split: here, all of them."""
+        return self.parts()
+
     def read_typed(self, start: int, stop: int) -> pa.Table:
         """Rows ``start..stop`` cast to exactly the Arrow types of ``features``."""
-        table = self.read(start, stop).select(list(self.features))
-        return table_cast(table, self.features.arrow_schema)
+        return typed(self.read(start, stop), self.features)
+
+    def make(self, start: int, stop: int) -> Batch:
+        """Rows ``start..stop`` by split.
+
+        Raises:
+            MaghubError: ``read`` gave another number of rows.
+        """
+        rows = self.read_typed(start, stop)
+        if rows.num_rows != stop - start:
+            raise MaghubError(
+                f"builder gave {rows.num_rows} rows for {start}..{stop}",
+                where=self.config,
+                fix="this is a bug of the builder",
+            )
+        if self.split_ids is None:
+            return Batch({self.config: {self.split_names[0]: rows}})
+        codes = self.split_ids[start:stop]
+        return Batch({self.config: by_split(rows, codes, self.split_names)})
 
     def rows_of(self, split: str, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Mask over rows ``start..stop`` that belong to ``split``; None means all of them."""
@@ -64,13 +113,98 @@ class Table:
             return None
         return self.split_ids[start:stop] == self.split_names.index(split)
 
-    def iter_split(self, split: str, parts: Sequence[tuple[int, int]]) -> Iterator[pa.Table]:
+    def iter_split(self, split: str, parts: Sequence[Part]) -> Iterator[pa.Table]:
         """The rows of one split within the given parts."""
         for start, stop in parts:
             mask = self.rows_of(split, start, stop)
             if mask is None or mask.any():
                 table = self.read_typed(start, stop)
                 yield table if mask is None else table.filter(pa.array(mask))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the rows of several configs are made together, part by part.
+
+    Attributes:
+        make: ``make(*part)`` gives the rows of every config in one part; pure and picklable, so
+            that workers may call it in any order.
+        splits: The parts that hold rows of each split, in stored order; a part may be named in
+            several.
+    """
+
+    make: Callable[..., Batch]
+    splits: Mapping[str, Sequence[Part]]
+
+    def parts(self) -> list[Part]:
+        """All parts, each once, in order."""
+        return list(dict.fromkeys(part for parts in self.splits.values() for part in parts))
+
+
+@dataclass(frozen=True)
+class MadeTable:
+    """One config of a recipe; configs of one recipe are written in one pass.
+
+    Attributes:
+        config: Config name.
+        kind: What the table is in the contract.
+        features: Column types.
+        recipe: What makes its rows.
+        target: The config whose rows this table is keyed to.
+    """
+
+    config: str
+    kind: Kind
+    features: Features
+    recipe: Recipe
+    target: str | None = None
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Names of the splits, in stored order."""
+        return tuple(self.recipe.splits)
+
+    def present(self) -> list[str]:
+        """The splits that have rows, in stored order."""
+        return [split for split, parts in self.recipe.splits.items() if parts]
+
+    def parts_of(self, split: str) -> Sequence[Part]:
+        """The units of work that may hold rows of a split."""
+        return self.recipe.splits[split]
+
+    def iter_split(self, split: str, parts: Sequence[Part]) -> Iterator[pa.Table]:
+        """The rows of one split within the given parts."""
+        for part in parts:
+            rows = self.recipe.make(*part).rows[self.config].get(split)
+            if rows is not None and rows.num_rows:
+                yield typed(rows, self.features)
+
+
+AnyTable = Table | MadeTable
+
+
+def typed(table: pa.Table, features: Features) -> pa.Table:
+    """A table with the columns of ``features`` in order, cast to exactly their Arrow types."""
+    return table_cast(table.select(list(features)), features.arrow_schema)
+
+
+def by_split(
+    rows: pa.Table, codes: NDArray[np.int8], names: Sequence[str]
+) -> dict[str, pa.Table]:
+    """Rows sorted into splits by their codes (indices into ``names``), order kept."""
+    present = np.unique(codes)
+    if len(present) == 1:
+        return {names[present[0]]: rows}
+    return {names[code]: rows.filter(pa.array(codes == code)) for code in present}
+
+
+def add_counts(total: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add nested dictionaries of numbers to ``total`` in place."""
+    for name, value in more.items():
+        if isinstance(value, Mapping):
+            add_counts(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
 
 
 @dataclass(frozen=True)
@@ -152,8 +286,8 @@ class Source(ABC):
         self.options = {**self.defaults, **options}
 
     @abstractmethod
-    def tables(self) -> list[Table]:
-        """All configs of the dataset, ``nodes`` (the default) first."""
+    def tables(self) -> Sequence[AnyTable]:
+        """All configs of the dataset, the default one (``nodes`` of a graph) first."""
 
     @abstractmethod
     def facts(self) -> Facts:

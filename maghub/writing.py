@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-
-import numpy as np
-import pyarrow as pa
+from typing import Any
 
 from maghub import layout
 from maghub.cards import Card, card_problems
@@ -19,32 +19,88 @@ from maghub.progress import track
 from maghub.rendering import render_readme
 from maghub.spec import BuilderInfo, ConfigSpec, FolderSpec, GraphSpec
 from maghub.statistics import measure
-from maghub.tables import Facts, Table
+from maghub.tables import AnyTable, Batch, Facts, Part, Table, add_counts, typed
 
 
-def write_config(folder: Path, table: Table, workers: int = 1) -> ConfigSpec | None:
-    """Write one config; None (and nothing written) where the table has no rows."""
-    if table.num_rows == 0:
-        return None
-    codes = range(len(table.split_names))
-    present = [
-        code for code in codes if table.split_ids is None or bool((table.split_ids == code).any())
-    ]
-    parts = table.parts()
-    pool = workers if table.parallel else 1
+@dataclass(frozen=True)
+class _Pass:
+    """Tables that are written in one pass: what makes a part of them, and the parts."""
+
+    tables: tuple[AnyTable, ...]
+    make: Callable[..., Batch]
+    parts: Sequence[Part]
+    parallel: bool
+
+
+def _passes(tables: Sequence[AnyTable]) -> list[_Pass]:
+    """One pass per table; the tables of one recipe share theirs."""
+    passes: dict[int, _Pass] = {}
+    for table in tables:
+        if isinstance(table, Table):
+            passes[id(table)] = _Pass((table,), table.make, table.parts(), table.parallel)
+            continue
+        recipe, key = table.recipe, id(table.recipe)
+        shared = (*passes[key].tables, table) if key in passes else (table,)
+        passes[key] = _Pass(shared, recipe.make, recipe.parts(), True)
+    return list(passes.values())
+
+
+@dataclass(frozen=True)
+class _MakeAny:
+    """Makes a part of any of several passes (picklable): one pool of workers serves them all."""
+
+    makers: tuple[Callable[..., Batch], ...]
+
+    def __call__(self, number: int, *part: int) -> Batch:
+        return self.makers[number](*part)
+
+
+def write_tables(
+    folder: Path, tables: Sequence[AnyTable], workers: int = 1
+) -> tuple[list[ConfigSpec], dict[str, Any]]:
+    """Write configs; those without rows are left out.
+
+    Returns:
+        The configs in the order of ``tables``, and the sums of what was counted while making them.
+    """
+    written: dict[str, ConfigSpec] = {}
+    counts: dict[str, Any] = {}
+    passes = _passes(tables)
+    for parallel in (True, False):
+        chosen = [one for one in passes if one.parallel is parallel]
+        units = [(number, *part) for number, one in enumerate(chosen) for part in one.parts]
+        make_any = _MakeAny(tuple(one.make for one in chosen))
+        with closing(ordered_map(make_any, units, workers if parallel else 1)) as batches:
+            for one in chosen:
+                for config in _write_pass(folder, one, batches, counts):
+                    written[config.name] = config
+    return [written[table.config] for table in tables if table.config in written], counts
+
+
+def _write_pass(
+    folder: Path, one: _Pass, batches: Iterator[Batch], counts: dict[str, Any]
+) -> list[ConfigSpec]:
+    """Write the tables of one pass from the next batches; a split's files start with its rows."""
+    writers: dict[str, dict[str, SplitWriter]] = {table.config: {} for table in one.tables}
+    label = f"writing {', '.join(writers)}"
     with ExitStack() as stack:
-        writers = {
-            code: stack.enter_context(
-                SplitWriter(folder, table.config, table.split_names[code], table.features)
-            )
-            for code in present
-        }
-        results = ordered_map(table.read_typed, parts, pool)
-        for (start, stop), rows in zip(
-            parts, track(results, f"writing {table.config}", len(parts)), strict=True
-        ):
-            _route(table, writers, start, stop, rows)
-    ordered = list(writers.values())
+        for batch in track(islice(batches, len(one.parts)), label, len(one.parts)):
+            add_counts(counts, batch.counts)
+            for table in one.tables:
+                own = writers[table.config]
+                for split, rows in batch.rows.get(table.config, {}).items():
+                    if not rows.num_rows:
+                        continue
+                    if split not in own:
+                        writer = SplitWriter(folder, table.config, split, table.features)
+                        own[split] = stack.enter_context(writer)
+                    own[split].write(typed(rows, table.features))
+    return [_spec(table, writers[table.config]) for table in one.tables if writers[table.config]]
+
+
+def _spec(table: AnyTable, writers: dict[str, SplitWriter]) -> ConfigSpec:
+    """What was written of one table, splits in stored order."""
+    ordered = [writers[split] for split in table.split_names if split in writers]
     return ConfigSpec(
         name=table.config,
         kind=table.kind,
@@ -56,22 +112,10 @@ def write_config(folder: Path, table: Table, workers: int = 1) -> ConfigSpec | N
     )
 
 
-def _route(
-    table: Table, writers: dict[int, SplitWriter], start: int, stop: int, rows: pa.Table
-) -> None:
-    """Send rows ``start..stop`` to the writers of their splits."""
-    if rows.num_rows != stop - start:
-        raise MaghubError(
-            f"builder gave {rows.num_rows} rows for {start}..{stop}",
-            where=table.config,
-            fix="this is a bug of the builder",
-        )
-    if table.split_ids is None:
-        writers[0].write(rows)
-        return
-    ids = table.split_ids[start:stop]
-    for code in np.unique(ids):
-        writers[int(code)].write(rows.filter(pa.array(ids == code)))
+def write_config(folder: Path, table: AnyTable, workers: int = 1) -> ConfigSpec | None:
+    """Write one config; None (and nothing written) where the table has no rows."""
+    configs, _ = write_tables(folder, [table], workers)
+    return configs[0] if configs else None
 
 
 def _graph(
@@ -99,7 +143,7 @@ def _graph(
 
 def write_folder(
     out: Path,
-    tables: Sequence[Table],
+    tables: Sequence[AnyTable],
     facts: Facts,
     builder: BuilderInfo,
     card: Card,
@@ -118,8 +162,7 @@ def write_folder(
     if problems := card_problems(card, columns, rules):
         raise MaghubError("; ".join(problems), where=f"card {card.spec.name}", fix="declare them")
     with staged_folder(out, overwrite=overwrite) as staging:
-        written = [write_config(staging, table, workers) for table in tables]
-        configs = tuple(config for config in written if config is not None)
+        configs, counts = write_tables(staging, tables, workers)
         if not configs:
             raise MaghubError("every table is empty", where=builder.name, fix="check the raw files")
         spec = FolderSpec(
@@ -132,8 +175,8 @@ def write_folder(
             edge_splits=facts.edge_splits,
             negatives=facts.negatives,
             images=facts.images,
-            notes=dict(facts.notes),
-            configs=configs,
+            notes={**facts.notes, **counts},
+            configs=tuple(configs),
             **_graph(staging, configs, facts),  # type: ignore[arg-type]
         )
         write_metadata(staging, card, spec)
