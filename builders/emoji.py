@@ -7,45 +7,39 @@ ships with maghub is the input; it was built from those two packages by this fil
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import tarfile
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import PIL.Image
 import pyarrow as pa
 from datasets import ClassLabel, Value
 from numpy.typing import NDArray
 
 from maghub import layout, schema
-from maghub.builders._source import Facts, Source, SourceBuilder, Table, in_memory
-from maghub.errors import MaghubError, place
+from maghub.builders._graph import (
+    Graph,
+    GraphSource,
+    NodeReader,
+    edge_rule,
+    stratified_rule,
+    uniform_negatives,
+)
+from maghub.builders._source import SourceBuilder
+from maghub.errors import MaghubError
 from maghub.files import os_errors
 from maghub.loading import sample_path
 from maghub.reader import int_columns, read_columns
-from maghub.seeding import child_rng
-from maghub.spec import NegativesRule, SplitRule, read_spec
-from maghub.splits import (
-    edge_split,
-    fixed_negatives,
-    split_counts,
-    stratified_split,
-)
+from maghub.spec import read_spec
 
 DATA_PACKAGE, DATA_VERSION = "emojibase-data", "17.0.0"
 IMAGE_PACKAGE, IMAGE_VERSION = "emoji-datasource-google", "16.0.0"
 RELATIONS = ("composition", "shared-tag")
 TAG_USES = range(2, 21)
 NODE_RULE, EDGE_RULE, NEGATIVES_RULE = "stratified", "random", "uniform"
-NODE_FRACTIONS = (0.6, 0.2, 0.2)
-EDGE_FRACTIONS = (0.7, 0.1, 0.2)
-NEGATIVES = 50
 JOINER, VARIATION = "-200D-", "-FE0F"
 
 
@@ -210,39 +204,20 @@ def _read_sample() -> Raw:
 
 
 @dataclass(frozen=True)
-class _ReadNodes:
-    """Rows of ``nodes``; a picture that cannot be decoded is an error."""
+class _Pictures:
+    """Upstream bytes of each node's picture (picklable)."""
 
-    rows: pa.Table
+    blobs: pa.ChunkedArray
 
-    def __call__(self, start: int, stop: int) -> pa.Table:
-        part = self.rows.slice(start, stop - start)
-        blobs = [_checked(blob, start + i) for i, blob in enumerate(part[layout.IMAGE].to_pylist())]
-        images = [None if blob is None else {"bytes": blob, "path": None} for blob in blobs]
-        kind = pa.struct({"bytes": pa.binary(), "path": pa.string()})
-        part = part.set_column(
-            part.column_names.index(layout.IMAGE), layout.IMAGE, pa.array(images, kind)
-        )
-        return part.append_column(layout.NODE_ID, pa.array(np.arange(start, stop)))
+    def __call__(self, node: int) -> bytes | None:
+        return self.blobs[node].as_py()
 
 
-def _checked(blob: bytes, node: int) -> bytes:
-    try:
-        with PIL.Image.open(io.BytesIO(blob)) as image:
-            image.load()
-    except (OSError, ValueError, SyntaxError) as error:
-        unknown = isinstance(error, PIL.UnidentifiedImageError)
-        reason = "unknown format" if unknown else error
-        raise MaghubError(
-            f"picture cannot be decoded ({reason})", where=place(IMAGE_PACKAGE, layout.IMAGE, node)
-        ) from None
-    return blob
-
-
-class EmojiSource(Source):
+class EmojiSource(GraphSource):
     """The emoji graph from its two npm packages, or from the bundled sample."""
 
     name = "emoji"
+    inputs = {DATA_PACKAGE: DATA_VERSION, IMAGE_PACKAGE: IMAGE_VERSION}
     configs = (
         layout.NODES,
         layout.EDGES,
@@ -251,121 +226,29 @@ class EmojiSource(Source):
         layout.negatives_config(NEGATIVES_RULE),
     )
 
-    @cached_property
-    def _raw(self) -> Raw:
-        return _read_sample() if self.raw_dir is None else _read_packages(self.raw_dir)
-
-    @cached_property
-    def _node_codes(self) -> NDArray[np.int8]:
-        labels = np.asarray(self._raw.rows[layout.LABEL].combine_chunks(), dtype=np.int64)
-        return stratified_split(labels, NODE_FRACTIONS, child_rng(self.seed, "nodes", NODE_RULE))
-
-    @cached_property
-    def _edge_codes(self) -> NDArray[np.int8]:
-        raw = self._raw
-        rng = child_rng(self.seed, "edges", EDGE_RULE)
-        return edge_split(raw.src, raw.dst, raw.rows.num_rows, EDGE_FRACTIONS, rng)
-
-    def tables(self) -> list[Table]:
-        """nodes, edges, node-splits, edge-splits and negatives-uniform."""
-        raw, n = self._raw, self._raw.rows.num_rows
-        extra = {"subgroup": Value("string"), "emoji": Value("string")}
-        edge_ids = np.arange(len(raw.src))
-        relation = {layout.RELATION: ClassLabel(names=list(RELATIONS))}
-        edges: dict[str, object] = {layout.EDGE_ID: edge_ids, layout.SRC: raw.src}
-        edges |= {layout.DST: raw.dst, layout.RELATION: raw.relation}
-        splits = schema.splits_features
-        return [
-            Table(
-                config=layout.NODES,
-                kind="nodes",
-                features=schema.nodes_features(raw.groups, extra),
-                num_rows=n,
-                read=_ReadNodes(raw.rows),
-                split_names=layout.SPLITS,
-                split_ids=self._node_codes,
-                part_size=256,
-                parallel=True,
-            ),
-            in_memory(layout.EDGES, "edges", schema.edges_features(relation), edges),
-            in_memory(
-                layout.NODE_SPLITS,
-                "node_splits",
-                splits(layout.NODE_ID, [NODE_RULE]),
-                {layout.NODE_ID: np.arange(n), NODE_RULE: self._node_codes},
-                target=layout.NODES,
-            ),
-            in_memory(
-                layout.EDGE_SPLITS,
-                "edge_splits",
-                splits(layout.EDGE_ID, [EDGE_RULE]),
-                {layout.EDGE_ID: edge_ids, EDGE_RULE: self._edge_codes},
-                target=layout.EDGES,
-            ),
-            self._negatives(),
-        ]
-
-    def _negatives(self) -> Table:
-        """Fixed negatives of the validation and test edges, the query side drawn at random."""
-        raw, codes = self._raw, self._edge_codes
-        rng = child_rng(self.seed, "negatives", NEGATIVES_RULE)
-        edge = np.flatnonzero(codes > 0)
-        flip = rng.random(len(edge)) < 0.5
-        query = np.where(flip, raw.dst[edge], raw.src[edge])
-        positive = np.where(flip, raw.src[edge], raw.dst[edge])
-        n = raw.rows.num_rows
-        drawn = fixed_negatives(raw.src, raw.dst, n, query, NEGATIVES, rng)
-        neg = pa.FixedSizeListArray.from_arrays(pa.array(drawn.ravel()), NEGATIVES)
-        columns: dict[str, Any] = {layout.EDGE_ID: edge, layout.QUERY: query}
-        columns |= {layout.POSITIVE: positive, layout.NEG: neg}
-        return in_memory(
-            layout.negatives_config(NEGATIVES_RULE),
-            "negatives",
-            schema.negatives_features(NEGATIVES),
-            columns,
-            split_names=layout.SPLITS,
-            split_ids=codes[edge],
-            target=layout.EDGES,
-        )
-
-    def facts(self) -> Facts:
+    def read(self) -> Graph:
         """Undirected, no loops; a pair may carry both relations (key src, dst, relation)."""
-        return Facts(
+        raw = _read_sample() if self.raw_dir is None else _read_packages(self.raw_dir)
+        n = raw.rows.num_rows
+        labels = np.asarray(raw.rows[layout.LABEL].combine_chunks(), dtype=np.int64)
+        edges = edge_rule(EDGE_RULE, raw.src, raw.dst, n, self.seed)
+        extra = {"subgroup": Value("string"), "emoji": Value("string")}
+        pictures = _Pictures(raw.rows[layout.IMAGE])
+        # Upstream bytes stay as they are: transparent 64 px PNG that encoders put on white.
+        reader = NodeReader(raw.rows.drop_columns([layout.IMAGE]), pictures, rule=None)
+        return Graph(
+            num_nodes=n,
+            nodes=schema.nodes_features(raw.groups, extra),
+            read_nodes=reader,
+            src=raw.src,
+            dst=raw.dst,
+            edge_columns={layout.RELATION: (ClassLabel(names=list(RELATIONS)), raw.relation)},
             edge_key=(layout.SRC, layout.DST, layout.RELATION),
-            default_split=NODE_RULE,
-            node_splits=(
-                SplitRule(
-                    name=NODE_RULE,
-                    of="nodes",
-                    origin="maghub",
-                    description="60/20/20 within each group",
-                    seed=self.seed,
-                    counts=split_counts(self._node_codes),
-                ),
-            ),
-            edge_splits=(
-                SplitRule(
-                    name=EDGE_RULE,
-                    of="edges",
-                    origin="maghub",
-                    description=(
-                        "70/10/20 of the node pairs; both relations of a pair stay together"
-                    ),
-                    seed=self.seed,
-                    counts=split_counts(self._edge_codes),
-                ),
-            ),
+            node_rules=(stratified_rule(NODE_RULE, labels, self.seed, within="group"),),
+            edge_rules=(edges,),
             negatives=(
-                NegativesRule(
-                    name=NEGATIVES_RULE,
-                    edge_split=EDGE_RULE,
-                    origin="maghub",
-                    description="uniform nodes that are no neighbour of the query in any split",
-                    k=NEGATIVES,
-                    seed=self.seed,
-                ),
+                uniform_negatives(NEGATIVES_RULE, edges, raw.src, raw.dst, n, self.seed),
             ),
-            sources={DATA_PACKAGE: DATA_VERSION, IMAGE_PACKAGE: IMAGE_VERSION},
         )
 
 

@@ -18,8 +18,18 @@ from maghub.errors import MaghubError
 SCHEMA_VERSION = "1.0"
 
 Kind = Literal[
-    "nodes", "edges", "node_splits", "edge_splits", "negatives", "embeddings", "table"
+    "nodes",
+    "edges",
+    "node_splits",
+    "edge_splits",
+    "negatives",
+    "embeddings",
+    "element_embeddings",
+    "table",
 ]
+"""What a config is. ``embeddings`` has one vector per row of its target, ``element_embeddings`` one
+per node and edge of the graphs that are the rows of its target."""
+VECTOR_KINDS = ("embeddings", "element_embeddings")
 Access = Literal["public", "gated", "local"]
 Origin = Literal["maghub", "upstream"]
 
@@ -125,7 +135,13 @@ class NegativesRule(Model):
 
 
 class EncoderProvenance(Model):
-    """Everything needed to make the vectors of one embedding config again."""
+    """Everything needed to make the vectors of one embedding config again.
+
+    Vectors taken from upstream (``origin`` upstream) say what upstream says of them; what nobody
+    recorded is None.
+    """
+
+    origin: Origin = "maghub"
 
     encoder: str
     config: str
@@ -141,9 +157,9 @@ class EncoderProvenance(Model):
     max_length: int | None = None
     image_size: int | None = None
     projection: str | None = None
-    batch_size: int
-    batch_plan: str
-    versions: dict[str, str]
+    batch_size: int | None = None
+    batch_plan: str | None = None
+    versions: dict[str, str] = {}
     missing: dict[str, int]
     truncated_texts: int | None = None
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 
 from maghub import layout
 from maghub.errors import MaghubError
-from maghub.spec import Kind, NegativesRule, SplitRule
+from maghub.spec import EncoderProvenance, Kind, NegativesRule, SplitRule
 
 DEFAULT_PART_SIZE = 50_000
+IMAGE_COUNTS = "images"
+"""Key of ``Batch.counts`` under which a reader counts what became of its images."""
 
 Part = tuple[int, ...]
 """The arguments that name one unit of work."""
@@ -40,6 +42,13 @@ class Batch(NamedTuple):
     counts: Mapping[str, Any] = {}
 
 
+class Counted(NamedTuple):
+    """Rows with what was counted while reading them (see ``Batch.counts``)."""
+
+    rows: pa.Table
+    counts: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Table:
     """One config as rows ``0..num_rows-1`` that can be read in any range.
@@ -49,8 +58,8 @@ class Table:
         kind: What the table is in the contract.
         features: Column types.
         num_rows: Rows over all splits.
-        read: ``read(start, stop)`` gives those rows as an Arrow table; a pure function, picklable
-            where ``parallel`` is set, so that workers may call it in any order.
+        read: ``read(start, stop)`` gives those rows as an Arrow table, or ``Counted`` rows; a pure
+            function, picklable where ``parallel`` is set, so that workers may call it in any order.
         split_names: Names of the splits, in stored order.
         split_ids: int8 [num_rows], index into ``split_names``; None where there is one split.
         part_size: Rows of one unit of work.
@@ -62,7 +71,7 @@ class Table:
     kind: Kind
     features: Features
     num_rows: int
-    read: Callable[[int, int], pa.Table]
+    read: Callable[[int, int], pa.Table | Counted]
     split_names: tuple[str, ...] = (layout.FULL,)
     split_ids: NDArray[np.int8] | None = None
     part_size: int = DEFAULT_PART_SIZE
@@ -85,9 +94,15 @@ class Table:
         """The units of work that may hold rows of a split: here, all of them."""
         return self.parts()
 
+    def _read(self, start: int, stop: int) -> Counted:
+        """Rows ``start..stop`` cast to exactly the Arrow types of ``features``, and the counts."""
+        found = self.read(start, stop)
+        rows, counts = found if isinstance(found, Counted) else (found, {})
+        return Counted(typed(rows, self.features), counts)
+
     def read_typed(self, start: int, stop: int) -> pa.Table:
         """Rows ``start..stop`` cast to exactly the Arrow types of ``features``."""
-        return typed(self.read(start, stop), self.features)
+        return self._read(start, stop).rows
 
     def make(self, start: int, stop: int) -> Batch:
         """Rows ``start..stop`` by split.
@@ -95,7 +110,7 @@ class Table:
         Raises:
             MaghubError: ``read`` gave another number of rows.
         """
-        rows = self.read_typed(start, stop)
+        rows, counts = self._read(start, stop)
         if rows.num_rows != stop - start:
             raise MaghubError(
                 f"builder gave {rows.num_rows} rows for {start}..{stop}",
@@ -103,9 +118,9 @@ class Table:
                 fix="this is a bug of the builder",
             )
         if self.split_ids is None:
-            return Batch({self.config: {self.split_names[0]: rows}})
+            return Batch({self.config: {self.split_names[0]: rows}}, counts)
         codes = self.split_ids[start:stop]
-        return Batch({self.config: by_split(rows, codes, self.split_names)})
+        return Batch({self.config: by_split(rows, codes, self.split_names)}, counts)
 
     def rows_of(self, split: str, start: int, stop: int) -> NDArray[np.bool_] | None:
         """Mask over rows ``start..stop`` that belong to ``split``; None means all of them."""
@@ -253,6 +268,7 @@ class Facts:
     node_splits: tuple[SplitRule, ...] = ()
     edge_splits: tuple[SplitRule, ...] = ()
     negatives: tuple[NegativesRule, ...] = ()
+    encoders: tuple[EncoderProvenance, ...] = ()
     images: dict[str, int] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     notes: dict[str, object] = field(default_factory=dict)
@@ -268,7 +284,7 @@ class Source(ABC):
     name: str
     version: str = "1.0.0"
     configs: tuple[str, ...] = ()
-    defaults: dict[str, str | int | float | bool | None] = {}
+    defaults: ClassVar[dict[str, str | int | float | bool | None]] = {}
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from maghub.progress import track
 from maghub.rendering import render_readme
 from maghub.spec import BuilderInfo, ConfigSpec, FolderSpec, GraphSpec
 from maghub.statistics import measure
-from maghub.tables import AnyTable, Batch, Facts, Part, Table, add_counts, typed
+from maghub.tables import IMAGE_COUNTS, AnyTable, Batch, Facts, Part, Table, add_counts, typed
 
 
 @dataclass(frozen=True)
@@ -165,6 +165,7 @@ def write_folder(
         configs, counts = write_tables(staging, tables, workers)
         if not configs:
             raise MaghubError("every table is empty", where=builder.name, fix="check the raw files")
+        images = {**facts.images, **counts.pop(IMAGE_COUNTS, {})}
         spec = FolderSpec(
             name=card.spec.name,
             dataset_version=card.spec.version,
@@ -174,7 +175,8 @@ def write_folder(
             node_splits=facts.node_splits,
             edge_splits=facts.edge_splits,
             negatives=facts.negatives,
-            images=facts.images,
+            encoders=facts.encoders,
+            images=images,
             notes={**facts.notes, **counts},
             configs=tuple(configs),
             **_graph(staging, configs, facts),  # type: ignore[arg-type]
