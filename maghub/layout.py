@@ -18,12 +18,18 @@ SPLITS = (TRAIN, VALIDATION, TEST, UNASSIGNED)
 NODES, EDGES = "nodes", "edges"
 NODE_SPLITS, EDGE_SPLITS = "node-splits", "edge-splits"
 NEGATIVES_PREFIX, EMBEDDINGS_PREFIX = "negatives-", "embeddings-"
+GRAPHS_SUFFIX = "-graphs"
 
 # Columns.
 NODE_ID, SOURCE_ID, TEXT, IMAGE, LABEL = "node_id", "source_id", "text", "image", "label"
 EDGE_ID, SRC, DST, RELATION, WEIGHT = "edge_id", "src", "dst", "relation", "weight"
 QUERY, POSITIVE, NEG = "query", "positive", "neg"
 MODALITIES = (TEXT, IMAGE)
+
+# Tables with a whole graph in each row, and the vectors of those graphs' elements.
+GRAPH_ID, PART, POSITION = "graph_id", "part", "position"
+NODE_TEXTS, EDGE_TEXTS = "node_texts", "edge_texts"
+PARTS = ("node", "edge")
 
 
 def negatives_config(rule: str) -> str:
@@ -34,6 +40,16 @@ def negatives_config(rule: str) -> str:
 def embeddings_config(encoder: str) -> str:
     """Config name of an encoder's vectors, e.g. ``embeddings-all-minilm-l6-v2``."""
     return EMBEDDINGS_PREFIX + encoder
+
+
+def graphs_config(name: str) -> str:
+    """Config name of the graphs that the questions of ``name`` are about."""
+    return name + GRAPHS_SUFFIX
+
+
+def set_embeddings_config(encoder: str, name: str) -> str:
+    """Config name of an encoder's vectors of the graphs of one question set."""
+    return f"{embeddings_config(encoder)}-{name}"
 
 
 def has_column(modality: str) -> str:

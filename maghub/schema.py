@@ -8,7 +8,7 @@ import datasets
 from datasets import ClassLabel, Features, Image, List, Value
 
 from maghub import layout
-from maghub.spec import Kind
+from maghub.spec import VECTOR_KINDS, Kind
 
 INT64 = Value("int64")
 STRING = Value("string")
@@ -70,6 +70,14 @@ def embeddings_features(
     return Features(columns)
 
 
+def element_embeddings_features(dim: int, dtype: str = "float16") -> Features:
+    """Features of ``embeddings-<encoder>-<set>``: a vector per node and edge of each graph."""
+    columns: dict[str, object] = {**required_columns("element_embeddings")}
+    columns[layout.TEXT] = List(Value(dtype), length=dim)
+    columns[layout.has_column(layout.TEXT)] = BOOL
+    return Features(columns)
+
+
 def describe(feature: object) -> str:
     """A short readable type, e.g. ``int64`` or ``List(float16, length=384)``."""
     if isinstance(feature, Value):
@@ -109,6 +117,9 @@ def required_columns(kind: Kind, key: str | None = None) -> dict[str, object]:
             return {layout.EDGE_ID: INT64, layout.QUERY: INT64, layout.POSITIVE: INT64}
         case "embeddings":
             return {key or layout.NODE_ID: INT64}
+        case "element_embeddings":
+            part = ClassLabel(names=list(layout.PARTS))
+            return {layout.GRAPH_ID: STRING, layout.PART: part, layout.POSITION: INT64}
         case _:
             return {}
 
@@ -135,7 +146,7 @@ def schema_problems(kind: Kind, features: Features, key: str | None = None) -> l
         neg = features.get(layout.NEG)
         if not (isinstance(neg, List) and neg.length > 0 and neg.feature == INT64):
             problems.append((layout.NEG, "must be List(int64, length=K)"))
-    elif kind == "embeddings":
+    elif kind in VECTOR_KINDS:
         problems += _embedding_problems(features)
     return problems
 

@@ -12,7 +12,8 @@ from maghub import layout
 from maghub.errors import MaghubError
 from maghub.files import os_errors
 from maghub.reader import open_parquet
-from maghub.spec import FolderSpec
+from maghub.spec import VECTOR_KINDS, FolderSpec
+from maghub.validating.elements import check_elements
 from maghub.validating.graph import (
     Edges,
     check_counts,
@@ -38,7 +39,7 @@ from maghub.validating.splits import (
     node_codes,
 )
 from maghub.validating.values import check_images, check_values
-from maghub.validating.vectors import check_provenance, check_vectors
+from maghub.validating.vectors import check_provenance, check_rows, check_vectors
 
 __all__ = ["Problem", "Report", "validate"]
 
@@ -174,8 +175,11 @@ def _check_edge_splits(
 def _check_embeddings(spec: FolderSpec, tables: dict[str, Opened]) -> None:
     encoders = {encoder.config: encoder for encoder in spec.encoders}
     for table in tables.values():
-        if table.spec.kind != "embeddings":
+        if table.spec.kind not in VECTOR_KINDS:
             continue
-        absent = check_vectors(table, tables.get(table.spec.target or layout.NODES))
+        target = tables.get(table.spec.target or layout.NODES)
+        check = check_elements if table.spec.kind == "element_embeddings" else check_rows
+        check(table, target)
+        absent = check_vectors(table)
         if table.spec.name in encoders:
             check_provenance(table, encoders[table.spec.name], absent)

@@ -6,13 +6,9 @@ do not depend on how many workers make the parts, nor in which order.
 
 from __future__ import annotations
 
-import os
-import warnings
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -27,12 +23,13 @@ from maghub.clegr.schema import BASE_SIZES, DOMAINS, SETS, SIZES, SUBWAY, VARIAN
 from maghub.clegr.subway import subway_graph
 from maghub.clegr.templates import templates_of
 from maghub.errors import MaghubError, nearest
+from maghub.parallel import ordered_map
 from maghub.seeding import DEFAULT_SEED, child_rng
 
 PART_GRAPHS: Final = 25
 DEFAULT_GRAPHS: Final = 500
-_GRAPH_SECONDS: Final = {"small": 0.001, "medium": 0.003, "large": 0.012, "mixed": 0.005}
-_WORTH_A_POOL: Final = 3.0
+_IN_NAMES: Final = {"small": "", "medium": "-large", "large": "-huge", "mixed": "-mixed"}
+"""How sizes stand in config names; the paper's CLeGR-Large is the size medium."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,11 @@ class SetConfig:
             raise MaghubError(f"{self.graphs} graphs cannot be generated", fix="ask for 1 or more")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise MaghubError(f"{self.seed} is no seed", fix="give a whole number, 0 or more")
+
+    @property
+    def name(self) -> str:
+        """Name of the published config, e.g. ``subway-large-facts``."""
+        return f"{self.domain}{_IN_NAMES[self.size]}-{self.question_set}"
 
     @property
     def parts(self) -> int:
@@ -133,40 +135,13 @@ def generate_part(config: SetConfig, part_index: int) -> Part:
 def generate(config: SetConfig, workers: int = 1) -> Iterator[Part]:
     """All parts in order, made by up to ``workers`` processes; a few are held at a time.
 
-    A set that takes less time than starting processes does is made in this one; the rows are the
-    same either way.
-
     Raises:
         MaghubError: For fewer than one worker.
     """
     if workers < 1:
         raise MaghubError(f"{workers} workers cannot work", fix="ask for 1 or more")
-    if min(workers, config.parts) == 1 or _seconds(config) < _WORTH_A_POOL:
-        for index in range(config.parts):
-            yield generate_part(config, index)
-        return
-    method = "forkserver" if os.name == "posix" else "spawn"
-    with ProcessPoolExecutor(workers, mp_context=get_context(method)) as pool:
-        waiting: list[Future[Part]] = []
-        done = 0
-        try:
-            for index in range(config.parts):
-                waiting.append(pool.submit(generate_part, config, index))
-                while len(waiting) > (2 * workers if index + 1 < config.parts else 0):
-                    part = waiting.pop(0).result()
-                    done += 1
-                    yield part
-            return
-        except BrokenProcessPool:
-            reason = "worker processes cannot be started from here (an interactive script?)"
-            warnings.warn(f"{reason}; one process makes the rest", stacklevel=2)
-    for index in range(done, config.parts):
-        yield generate_part(config, index)
-
-
-def _seconds(config: SetConfig) -> float:
-    """About how long one process takes."""
-    return config.graphs * _GRAPH_SECONDS[config.size]
+    parts = [(index,) for index in range(config.parts)]
+    return ordered_map(partial(generate_part, config), parts, workers)
 
 
 def merge_counts(parts: Iterator[Part] | list[Part]) -> dict[str, DrawCounts]:

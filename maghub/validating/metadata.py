@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from maghub import layout
 from maghub.cards import PARTS, Card, card_problems, read_card, split_front_matter
 from maghub.errors import MaghubError
-from maghub.spec import ConfigSpec, FolderSpec, parse_spec
+from maghub.spec import VECTOR_KINDS, ConfigSpec, FolderSpec, parse_spec
 from maghub.validating.opened import DAMAGED, REBUILD, readable_features
 from maghub.validating.report import Findings
 
@@ -124,7 +124,7 @@ def _check_links(spec: FolderSpec, findings: Findings) -> None:
             _add(findings, f"configs.{config.name}", what)
         if config.kind == "negatives" and config.name not in negatives:
             _add(findings, "negatives", f"config {config.name} has no rule")
-        if config.kind == "embeddings" and config.name not in encoders:
+        if config.kind in VECTOR_KINDS and config.name not in encoders:
             _add(findings, "encoders", f"config {config.name} has no provenance")
     for name, rule in negatives.items():
         if not spec.has(name):

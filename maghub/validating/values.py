@@ -20,6 +20,7 @@ from maghub import layout
 from maghub.images import FORMATS, PixelRule
 from maghub.progress import track
 from maghub.schema import required_columns
+from maghub.spec import VECTOR_KINDS
 from maghub.validating.opened import NULL, Opened, embedding_key
 from maghub.validating.report import rowwise
 
@@ -33,7 +34,7 @@ def required_values(table: Opened) -> list[str]:
     if kind in ("node_splits", "edge_splits"):
         return list(table.features)
     names = list(required_columns(kind, embedding_key(table.spec)))
-    if kind == "embeddings":
+    if kind in VECTOR_KINDS:
         names += [layout.has_column(m) for m in layout.MODALITIES if m in table.features]
     return [name for name in names if name in table.features]
 

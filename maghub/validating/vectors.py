@@ -23,12 +23,16 @@ def fixed_lists(array: pa.Array) -> tuple[pa.Array, NDArray[np.bool_]]:
     return values, np.asarray(array.is_null())
 
 
-def check_vectors(table: Opened, target: Opened | None) -> dict[str, int]:
-    """Check one embedding config; returns the rows without a vector per modality."""
+def check_rows(table: Opened, target: Opened | None) -> None:
+    """One row per row of the target, in its order."""
     if target is not None and target.whole and table.whole and table.rows != target.rows:
         what = f"has {table.rows:,} rows, its target {target.spec.name} has {target.rows:,}"
         table.findings.add(table.first_file, what, kind="target rows", fix=ENCODE)
     _check_key(table, target)
+
+
+def check_vectors(table: Opened) -> dict[str, int]:
+    """The vectors of an embedding config; returns the rows without a vector per modality."""
     widths = vector_columns(table.features)
     return {
         modality: _check_modality(table, modality, widths[modality])
