@@ -21,7 +21,7 @@ class ModelConfig(BaseModel):
 
 @dataclass
 class Output:
-    """Node representations ``h`` [N, D], one per modality where the model keeps them, and losses."""
+    """Node representations ``h`` [N, D], one per modality where kept, and auxiliary losses."""
 
     h: Tensor
     modalities: dict[str, Tensor] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Builders: one module per upstream family, raw files in, tables out."""

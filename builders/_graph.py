@@ -143,7 +143,7 @@ class Graph:
 
 
 class GraphSource(Source):
-    """A source of one graph; subclasses implement ``read`` and name what they read in ``inputs``."""
+    """A source of one graph: subclasses implement ``read`` and name in ``inputs`` what it reads."""
 
     inputs: dict[str, str] = {}
 
@@ -272,9 +272,7 @@ def uniform_negatives(
     except ValueError as error:
         raise MaghubError(f"no {k} negatives per edge ({error})", fix="lower the number") from None
     text = "uniform nodes that are no neighbour of the query in any split"
-    return Negatives(
-        name, rule.name, edge, query, positive, neg, rule.codes[edge], text, seed=seed
-    )
+    return Negatives(name, rule.name, edge, query, positive, neg, rule.codes[edge], text, seed=seed)
 
 
 def _percent(fractions: Sequence[float]) -> str:

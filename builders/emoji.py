@@ -246,9 +246,7 @@ class EmojiSource(GraphSource):
             edge_key=(layout.SRC, layout.DST, layout.RELATION),
             node_rules=(stratified_rule(NODE_RULE, labels, self.seed, within="group"),),
             edge_rules=(edges,),
-            negatives=(
-                uniform_negatives(NEGATIVES_RULE, edges, raw.src, raw.dst, n, self.seed),
-            ),
+            negatives=(uniform_negatives(NEGATIVES_RULE, edges, raw.src, raw.dst, n, self.seed),),
         )
 
 

@@ -123,7 +123,9 @@ def split_front_matter(text: str, where: object) -> tuple[dict[str, object], str
     lines = text.replace("\r\n", "\n").lstrip("\ufeff").split("\n")
     if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         raise MaghubError(
-            "has no YAML front matter", where=where, fix="start it with a block between two --- lines"
+            "has no YAML front matter",
+            where=where,
+            fix="start it with a block between two --- lines",
         )
     end = next(i for i, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
     try:
@@ -173,5 +175,7 @@ def card_problems(card: Card, configs: dict[str, list[str]], splits: list[str]) 
         for column in configs.get(config, []):
             if column not in known and column not in declared:
                 problems.append(f"column {config}.{column} is not declared in the card")
-    problems += [f"split rule {n} is not declared in the card" for n in splits if n not in card.spec.splits]
+    problems += [
+        f"split rule {n} is not declared in the card" for n in splits if n not in card.spec.splits
+    ]
     return problems

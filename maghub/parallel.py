@@ -34,7 +34,10 @@ def ordered_map(
 
     workers = min(workers, len(arguments))
     pool = loky.ProcessPoolExecutor(
-        workers, context=loky.backend.get_context("loky"), initializer=_set_job, initargs=(function,)
+        workers,
+        context=loky.backend.get_context("loky"),
+        initializer=_set_job,
+        initargs=(function,),
     )
     waiting: deque[Any] = deque()
     try:

@@ -81,7 +81,9 @@ def _leaves(name: str, kind: pa.DataType) -> Iterator[str]:
     if pa.types.is_struct(kind):
         for child in kind:
             yield from _leaves(f"{name}.{child.name}", child.type)
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
         yield from _leaves(f"{name}.list.element", kind.value_type)
     else:
         yield name

@@ -66,7 +66,9 @@ def read_columns(
     return pa.concat_tables(tables)
 
 
-def int_columns(folder: Path, config: ConfigSpec, columns: Sequence[str]) -> list[NDArray[np.int64]]:
+def int_columns(
+    folder: Path, config: ConfigSpec, columns: Sequence[str]
+) -> list[NDArray[np.int64]]:
     """Whole int64 columns as numpy arrays."""
     table = read_columns(folder, config, columns)
     return [np.asarray(table.column(name).combine_chunks(), dtype=np.int64) for name in columns]

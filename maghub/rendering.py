@@ -47,11 +47,13 @@ def _dataset_info(config: ConfigSpec) -> dict[str, object]:
 def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
     """The YAML front matter the Hub reads: licence, tags, configs and dataset_info."""
     rows = max(config.rows for config in spec.configs)
-    tags = ["datasets", "multimodal-attributed-graph", "graph", *card.spec.tags]
+    whole = ["multimodal-attributed-graph"] if spec.of_kind("nodes") else []
+    tags = ["datasets", *whole, "graph", *card.spec.tags]
     configs = []
     for index, config in enumerate(spec.configs):
         files = [
-            {"split": split, "path": layout.data_glob(config.name, split)} for split in config.splits
+            {"split": split, "path": layout.data_glob(config.name, split)}
+            for split in config.splits
         ]
         entry: dict[str, object] = {"config_name": config.name, "data_files": files}
         if index == 0:
@@ -70,11 +72,16 @@ def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
 
 
 def _usage(spec: FolderSpec) -> str:
+    first = spec.configs[0]
+    variable = first.name if first.kind == "nodes" else "rows"
     lines = [
         "```python",
         "from datasets import load_dataset",
-        f'nodes = load_dataset("maghub/{spec.name}")  # or the path of this folder',
+        f'{variable} = load_dataset("maghub/{spec.name}")  # or the path of this folder',
     ]
+    if first.target is not None:
+        name, target = f'"maghub/{spec.name}"', first.target
+        lines.append(f'beside = load_dataset({name}, "{target}")  # what the rows are about')
     if spec.has(layout.EDGES):
         lines.append(f'edges = load_dataset("maghub/{spec.name}", "edges", split="full")')
         lines += ["", "import maghub", f'mag = maghub.load("maghub/{spec.name}")']
@@ -102,7 +109,10 @@ def _statistics(card: Card, spec: FolderSpec) -> str:
     facts: list[list[object]] = [
         ["nodes", f"{graph.num_nodes:,}"],
         ["edges as stored", f"{graph.num_edges:,}"],
-        [f"distinct {'ordered' if graph.directed else 'unordered'} pairs", f"{graph.unique_pairs:,}"],
+        [
+            f"distinct {'ordered' if graph.directed else 'unordered'} pairs",
+            f"{graph.unique_pairs:,}",
+        ],
         ["direction", "directed" if graph.directed else "undirected, stored once with src <= dst"],
         ["edge key", ", ".join(graph.key)],
         ["self loops", f"{stats.self_loops:,}"],
@@ -163,11 +173,42 @@ def _encoders(spec: FolderSpec) -> str:
     for enc in spec.encoders:
         dims = ", ".join(f"{modality} {dim}" for modality, dim in enc.dim.items())
         missing = ", ".join(f"{modality} {count:,}" for modality, count in enc.missing.items())
-        form = f"{enc.pooling}; {'L2-normalised' if enc.normalized else 'not normalised'}; {enc.dtype}"
+        form = (
+            f"{enc.pooling}; {'L2-normalised' if enc.normalized else 'not normalised'}; {enc.dtype}"
+        )
         source = f"{enc.model_id} @ {enc.revision} ({enc.library}, {enc.licence})"
         rows.append([f"`{enc.config}`", source, dims, form, enc.projection or "none", missing])
     header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows"]
     return table(header, rows) if rows else ""
+
+
+def _counted(spec: FolderSpec) -> str:
+    """The notes that count by config and row, ``{config: {row: {column: number}}}``, as tables."""
+    tables = []
+    for name, by_config in spec.notes.items():
+        rows: list[list[object]] = []
+        columns: list[str] = []
+        for config, counts in by_config.items() if isinstance(by_config, dict) else ():
+            if not _are_counts(counts):
+                break
+            columns = columns or list(next(iter(counts.values())))
+            total = [sum(row.get(column, 0) for row in counts.values()) for column in columns]
+            rows.append([f"`{config}`", "all", *(f"{value:,}" for value in total)])
+            for row, values in counts.items():
+                rows.append([f"`{config}`", row, *(f"{values.get(c, 0):,}" for c in columns)])
+        if rows:
+            tables.append(table(["config", name.replace("_", " "), *columns], rows))
+    return "\n\n".join(tables)
+
+
+def _are_counts(data: object) -> bool:
+    """Whether this is ``{row: {column: whole number}}``, not empty."""
+    return (
+        isinstance(data, dict)
+        and bool(data)
+        and all(isinstance(row, dict) for row in data.values())
+        and all(isinstance(value, int) for row in data.values() for value in row.values())
+    )
 
 
 def _licences(card: Card) -> str:
@@ -198,6 +239,7 @@ def render_readme(card: Card, spec: FolderSpec) -> str:
         ("Splits and negatives", _splits(card, spec)),
         ("Embeddings", _encoders(spec)),
         ("", card.body.strip()),
+        ("Counted while building", _counted(spec)),
         ("Quirks and how they are treated", _bullets(card.spec.quirks)),
         ("Differences from the papers", _bullets(card.spec.differences)),
         ("Licence and redistribution", _licences(card)),

@@ -37,9 +37,7 @@ def nodes_features(
 
 def edges_features(extra: Mapping[str, object] | None = None) -> Features:
     """Features of ``edges``: edge_id, src, dst and the extra columns the card declares."""
-    return Features(
-        {layout.EDGE_ID: INT64, layout.SRC: INT64, layout.DST: INT64, **(extra or {})}
-    )
+    return Features({layout.EDGE_ID: INT64, layout.SRC: INT64, layout.DST: INT64, **(extra or {})})
 
 
 def splits_features(key: str, rules: Sequence[str]) -> Features:
@@ -84,7 +82,9 @@ def describe(feature: object) -> str:
         return str(feature.dtype)
     if isinstance(feature, List):
         inner = describe(feature.feature)
-        return f"List({inner}, length={feature.length})" if feature.length > -1 else f"List({inner})"
+        return (
+            f"List({inner}, length={feature.length})" if feature.length > -1 else f"List({inner})"
+        )
     return type(feature).__name__ if not isinstance(feature, dict) else "struct"
 
 
@@ -124,7 +124,9 @@ def required_columns(kind: Kind, key: str | None = None) -> dict[str, object]:
             return {}
 
 
-def schema_problems(kind: Kind, features: Features, key: str | None = None) -> list[tuple[str, str]]:
+def schema_problems(
+    kind: Kind, features: Features, key: str | None = None
+) -> list[tuple[str, str]]:
     """What is wrong with the columns of a table, as (column, message) pairs."""
     problems = []
     for name, wanted in required_columns(kind, key).items():

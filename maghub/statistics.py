@@ -149,9 +149,7 @@ def measure(
     )
 
 
-def read_edge_key(
-    folder: Path, edges: ConfigSpec, key: Sequence[str]
-) -> list[NDArray[np.int64]]:
+def read_edge_key(folder: Path, edges: ConfigSpec, key: Sequence[str]) -> list[NDArray[np.int64]]:
     """The key columns of the edges as int64 arrays, src and dst first; strings become codes."""
     names = [layout.SRC, layout.DST, *(n for n in key if n not in (layout.SRC, layout.DST))]
     table = read_columns(folder, edges, names)

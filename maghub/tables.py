@@ -203,9 +203,7 @@ def typed(table: pa.Table, features: Features) -> pa.Table:
     return table_cast(table.select(list(features)), features.arrow_schema)
 
 
-def by_split(
-    rows: pa.Table, codes: NDArray[np.int8], names: Sequence[str]
-) -> dict[str, pa.Table]:
+def by_split(rows: pa.Table, codes: NDArray[np.int8], names: Sequence[str]) -> dict[str, pa.Table]:
     """Rows sorted into splits by their codes (indices into ``names``), order kept."""
     present = np.unique(codes)
     if len(present) == 1:

@@ -118,17 +118,13 @@ def write_config(folder: Path, table: AnyTable, workers: int = 1) -> ConfigSpec 
     return configs[0] if configs else None
 
 
-def _graph(
-    folder: Path, configs: Sequence[ConfigSpec], facts: Facts
-) -> dict[str, object]:
+def _graph(folder: Path, configs: Sequence[ConfigSpec], facts: Facts) -> dict[str, object]:
     """The measured fields of the spec for a folder that holds a graph."""
     nodes = next((c for c in configs if c.kind == "nodes"), None)
     if nodes is None:
         return {}
     edges = next((c for c in configs if c.kind == "edges"), None)
-    statistics, pairs = measure(
-        folder, nodes, edges, directed=facts.directed, key=facts.edge_key
-    )
+    statistics, pairs = measure(folder, nodes, edges, directed=facts.directed, key=facts.edge_key)
     graph = GraphSpec(
         directed=facts.directed,
         self_loops=facts.self_loops,

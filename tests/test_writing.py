@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from maghub import layout, schema
-from maghub.builders.emoji import _ReadNodes
 from maghub.building import build
-from maghub.errors import MaghubError
+from maghub.errors import MaghubError, place
 from maghub.spec import BuilderInfo, FolderSpec, read_spec
 from maghub.tables import Facts, Table, in_memory
 from maghub.writing import write_config, write_folder
@@ -205,15 +204,25 @@ def test_emoji_same_bytes_for_one_and_two_workers(tmp_path: Path) -> None:
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
 
 
+@dataclasses.dataclass(frozen=True)
+class _BadRow:
+    """A reader that meets a damaged upstream row."""
+
+    read: Callable[[int, int], pa.Table]
+    row: int
+
+    def __call__(self, start: int, stop: int) -> pa.Table:
+        if start <= self.row < stop:
+            raise MaghubError(
+                "is no number", where=place("raw.csv", "year", self.row), fix="mend it"
+            )
+        return self.read(start, stop)
+
+
 @pytest.mark.integration
 def test_an_error_in_a_worker_is_the_same_one_line(tmp_path: Path) -> None:
     nodes = toy_tables(random_toy(20))[0][0]
-    rows = {"source_id": ["x"] * 20, "text": [""] * 20, "image": [png(1)] * 17 + [b"bad"] * 3}
-    broken = dataclasses.replace(
-        nodes,
-        features=schema.nodes_features(),
-        read=_ReadNodes(pa.table(rows)),
-    )
+    broken = dataclasses.replace(nodes, read=_BadRow(nodes.read, 17), part_size=4, parallel=True)
     messages = []
     for workers in (1, 2):
         with pytest.raises(MaghubError) as caught:

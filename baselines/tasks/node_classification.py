@@ -101,7 +101,7 @@ class NodeClassification:
         return float(np.mean(model.predict(x[test]) == labels[test]))
 
     def run(self, model: str, seed: int = 0, **settings: object) -> Result:
-        """Train one model with one seed and report its test accuracy at the best validation epoch."""
+        """Train one model with one seed; test accuracy at the best validation epoch."""
         begin = time.monotonic()
         seed_everything(seed)
         kind: type[Model] = registry.get("models", model)

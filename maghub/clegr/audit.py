@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from maghub import layout
 from maghub.clegr.external import graph_from_json, json_lines
 from maghub.clegr.graph import Graph, check_graph, components
 from maghub.clegr.index import Index
 from maghub.clegr.judge import AGREE, DISAGREE, UNRECOGNISED, Verdict, judge
 from maghub.clegr.rows import graph_from_row
-from maghub.clegr.schema import VARIANTS
+from maghub.clegr.schema import VARIANT_NOTE, VARIANTS
 from maghub.errors import MaghubError, nearest, place
+from maghub.spec import read_spec
 
 _KEPT: Final = 100
 _GRAPH_COLUMNS: Final = frozenset({"graph_id", "nodes", "edges"})
@@ -262,7 +264,7 @@ def audit_path(
     Args:
         path: The file or folder.
         semantics: ``compat`` or ``well_posed``; by default compat for JSON lines (anybody's
-            set) and well_posed for a folder.
+            set), and for a folder what its ``maghub.json`` says, else well_posed.
         on_finding: Called with every question that did not plainly agree.
 
     Raises:
@@ -273,9 +275,9 @@ def audit_path(
         return audit_json_lines(path, semantics or "compat", on_finding)
     if not path.is_dir():
         raise MaghubError("there is no such file or folder", where=path)
-    audit = _new(semantics or "well_posed", on_finding)
-    for graphs in sorted(path.glob("*-graphs")):
-        questions = path / graphs.name.removesuffix("-graphs")
+    audit = _new(semantics or _declared(path), on_finding)
+    for graphs in sorted(path.glob(f"*{layout.GRAPHS_SUFFIX}")):
+        questions = path / graphs.name.removesuffix(layout.GRAPHS_SUFFIX)
         for split in sorted({file.name.split("-")[0] for file in graphs.glob("*.parquet")}):
             pair = (sorted(folder.glob(f"{split}-*.parquet")) for folder in (graphs, questions))
             graph_files, question_files = pair
@@ -285,6 +287,13 @@ def audit_path(
                 audit=audit,
             )
     return _read_something(audit, path)
+
+
+def _declared(folder: Path) -> str:
+    """The variant that a published folder was built as."""
+    if not (folder / layout.SPEC_FILE).is_file():
+        return "well_posed"
+    return str(read_spec(folder).notes.get(VARIANT_NOTE, "well_posed"))
 
 
 def _parquet(files: Iterable[Path], needed: frozenset[str]) -> Iterator[Mapping[str, Any]]:

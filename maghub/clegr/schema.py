@@ -19,6 +19,8 @@ NETWORK: Final = "computer-networks"
 DOMAINS: Final = (SUBWAY, NETWORK)
 SETS: Final = ("facts", "reasoning")
 VARIANTS: Final = ("compat", "well_posed")
+VARIANT_NOTE: Final = "variant"
+"""Note of ``maghub.json`` that says how a folder's questions were drawn."""
 BASE_SIZES: Final = ("small", "medium", "large")
 SIZES: Final = (*BASE_SIZES, "mixed")
 

@@ -6,7 +6,7 @@ all digits together), and both fallbacks and unparsable predictions are counted.
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,8 @@ from maghub.clegr.template import BOOLEAN, LIST, NUMERIC, STRING
 from maghub.errors import MaghubError, nearest
 
 OUTPUTS: Final = (STRING, BOOLEAN, NUMERIC, LIST)
+_OUTCOMES: Final = ((True, True), (True, False), (False, True), (False, False))
+"""(answer, prediction): true positive, false negative, false positive, true negative."""
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,27 @@ class Bucket:
 
 
 def _booleans(scored: list[Scored]) -> dict[str, float]:
-    """F1 (of True, and macro) and MCC; an unparsable answer counts as the wrong one."""
-    from sklearn.metrics import f1_score, matthews_corrcoef
+    """F1 (of True, and macro) and MCC; an unparsable answer counts as the wrong one.
 
+    As scikit-learn defines them; a metric that would divide by zero is 0.
+    """
     known = [one for one in scored if one.answer is not None]
-    right = [one.answer for one in known]
-    found = [one.predicted if one.parsed else not one.answer for one in known]
-    if not known:
-        return {"questions": len(scored), "f1": 0.0, "f1_macro": 0.0, "mcc": 0.0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one class only: MCC is 0 by convention
-        return {
-            "questions": len(scored),
-            "f1": float(f1_score(right, found, zero_division=0.0)),
-            "f1_macro": float(f1_score(right, found, average="macro", zero_division=0.0)),
-            "mcc": float(matthews_corrcoef(right, found)),
-        }
+    pairs = [(one.answer, one.predicted if one.parsed else not one.answer) for one in known]
+    tp, fn, fp, tn = (pairs.count(pair) for pair in _OUTCOMES)
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    true, false = _f1(tp, fp, fn), _f1(tn, fn, fp)
+    seen = [f1 for f1, count in ((true, tp + fp + fn), (false, tn + fp + fn)) if count]
+    return {
+        "questions": len(scored),
+        "f1": true,
+        "f1_macro": sum(seen) / len(seen) if seen else 0.0,
+        "mcc": (tp * tn - fp * fn) / math.sqrt(product) if product else 0.0,
+    }
+
+
+def _f1(hits: int, false_alarms: int, misses: int) -> float:
+    total = 2 * hits + false_alarms + misses
+    return 2 * hits / total if total else 0.0
 
 
 def _numbers(scored: list[Scored]) -> dict[str, float | None]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
 
 from maghub import __version__
+from maghub.cli import clegr as clegr_commands
 from maghub.cli import datasets as dataset_commands
 from maghub.cli import demo as demo_command
 from maghub.cli.output import print_error
@@ -39,14 +42,26 @@ def _global(
 ) -> None:
     _options["debug"] = debug
     show_progress(True)
+    _quiet(debug)
+
+
+def _quiet(debug: bool) -> None:
+    """Leave the terminal to our own bars and errors; libraries stay silent unless --debug."""
+    if debug:
+        return
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", category=UserWarning)
 
 
 dataset_commands.register(app)
+clegr_commands.register(app)
 demo_command.register(app)
 
 
 def main() -> None:
-    """Entry point of the console script: one line for every error, a traceback only with --debug."""
+    """Entry point: one line for every error, a traceback only with --debug."""
     _options["debug"] = "--debug" in sys.argv
     try:
         app()

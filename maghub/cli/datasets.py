@@ -64,7 +64,9 @@ def _print_statistics(facts: dict[str, Any]) -> None:
     rows = []
     if facts.get("graph"):
         graph, statistics = facts["graph"], facts["statistics"]
-        note = f"{graph['unique_pairs']:,} distinct pairs, {statistics['isolated_nodes']:,} isolated"
+        note = (
+            f"{graph['unique_pairs']:,} distinct pairs, {statistics['isolated_nodes']:,} isolated"
+        )
         classes = len(statistics["classes"]) or "-"
         rows.append(["measured", graph["num_nodes"], graph["num_edges"], classes, note])
     for paper in facts["card"]["paper"]:
@@ -106,9 +108,7 @@ def build_command(
 
     target = out or Path(name)
     options = _options(settings or [])
-    spec = build(
-        name, target, raw_dir, seed=seed, workers=workers, overwrite=overwrite, **options
-    )
+    spec = build(name, target, raw_dir, seed=seed, workers=workers, overwrite=overwrite, **options)
     if json:
         print_json({"folder": str(target), "configs": {c.name: c.splits for c in spec.configs}})
         return
@@ -130,11 +130,12 @@ def encode_command(
 
     modalities = modality.split(",") if modality else None
     spec = encode(folder, encoder, modalities, device=device)
-    made = next(item for item in spec.encoders if item.encoder == encoder)
+    made = [item for item in spec.encoders if item.encoder == encoder]
     if json:
-        print_json(made.model_dump(mode="json"))
+        shown = [item.model_dump(mode="json") for item in made]
+        print_json(shown[0] if len(shown) == 1 else shown)
         return
-    rows = [[made.config, m, made.dim[m], made.missing[m]] for m in made.modalities]
+    rows = [[one.config, m, one.dim[m], one.missing[m]] for one in made for m in one.modalities]
     print_table(["config", "modality", "width", "missing"], rows)
 
 

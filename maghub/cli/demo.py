@@ -1,4 +1,4 @@
-"""``maghub demo``: the whole chain on the bundled emoji graph, from building to a table of scores."""
+"""``maghub demo``: the whole chain on the bundled graph, from building to a table of scores."""
 
 from __future__ import annotations
 

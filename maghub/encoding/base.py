@@ -37,7 +37,7 @@ class EncoderSpec(Model):
 
 
 class Encoder(ABC):
-    """A frozen encoder. Subclasses set ``spec``, load weights in ``__init__`` and encode batches."""
+    """A frozen encoder: subclasses set ``spec``, load weights in ``__init__``, encode batches."""
 
     spec: EncoderSpec
 

@@ -151,12 +151,8 @@ def _put_in_place(folder: Path, work: Path, config: ConfigSpec) -> None:
     fsync_folder(folder)
 
 
-def _with_config(
-    spec: FolderSpec, config: ConfigSpec, facts: EncoderProvenance
-) -> FolderSpec:
+def _with_config(spec: FolderSpec, config: ConfigSpec, facts: EncoderProvenance) -> FolderSpec:
     """The folder spec with one embedding config added or replaced."""
     configs = [c for c in spec.configs if c.name != config.name]
     encoders = [e for e in spec.encoders if e.config != config.name]
-    return spec.model_copy(
-        update={"configs": (*configs, config), "encoders": (*encoders, facts)}
-    )
+    return spec.model_copy(update={"configs": (*configs, config), "encoders": (*encoders, facts)})
