@@ -18,7 +18,6 @@ import re
 import stat
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -28,7 +27,7 @@ from maghub.errors import MaghubError
 
 from ._files import cannot_open, fail, unzipped
 from .parts import open_parts
-from .tarfiles import CHUNK, Source, walk_tar
+from .tarfiles import CHUNK, DAMAGED, Source, walk_tar
 
 PathLike = str | os.PathLike[str]
 
@@ -42,12 +41,14 @@ class Limits:
         member_bytes: Bytes of one file.
         ratio: Bytes unpacked per byte of archive (images hardly compress).
         free_bytes: Bytes unpacked in any case.
+        skip_links: Pass over links (Debian packages use them for duplicates), do not refuse them.
     """
 
     members: int = 5_000_000
     member_bytes: int = 256 << 20
     ratio: int = 100
     free_bytes: int = 64 << 20
+    skip_links: bool = False
 
     def total(self, archive_bytes: int) -> int:
         """How many bytes an archive of this size may unpack to."""
@@ -186,7 +187,7 @@ class _Tar(Archive):
 
     def members(self) -> Iterator[tuple[str, bytes]]:
         source = self._source()
-        entries = walk_tar(source, self.limits.member_bytes)
+        entries = walk_tar(source, self.limits.member_bytes, self.limits.skip_links)
         for place in self._counted(_Place(e.name, e.offset, e.size) for e in entries):
             yield place.name, source.read(place.size)
         while self.packed and _some(source):
@@ -198,7 +199,7 @@ class _Tar(Archive):
         assert self.plain is not None
         self.plain.seek(0)
         source = Source(self.path, self.plain, self.plain_size, self.plain_size)
-        entries = walk_tar(source, self.limits.member_bytes)
+        entries = walk_tar(source, self.limits.member_bytes, self.limits.skip_links)
         yield from self._counted(_Place(e.name, e.offset, e.size) for e in entries)
 
     def _unpack(self) -> None:
@@ -227,7 +228,7 @@ def _some(source: Source) -> bytes:
         raise fail(source.path, f"unpacks to more than {source.limit} bytes: refused")
     try:
         chunk = source.file.read(CHUNK)
-    except (EOFError, ValueError, zlib.error, OSError) as error:
+    except DAMAGED as error:
         raise fail(source.path, f"damaged ({error})", source.position) from None
     source.position += len(chunk)
     return chunk
@@ -289,10 +290,10 @@ class _Folder(Archive):
     def _walk(self) -> Iterator[_Place]:
         for root, folders, names in os.walk(self.path):
             folders.sort()
-            for name in (*folders, *names):
-                if Path(root, name).is_symlink():
-                    raise fail(Path(root, name), "is a symbolic link: refused")
-            for name in sorted(names):
+            links = {name for name in (*folders, *names) if Path(root, name).is_symlink()}
+            if links and not self.limits.skip_links:
+                raise fail(Path(root, min(links)), "is a symbolic link: refused")
+            for name in sorted(set(names) - links):
                 file = Path(root, name)
                 info = file.lstat()
                 if not stat.S_ISREG(info.st_mode) or info.st_size > self.limits.member_bytes:

@@ -8,6 +8,7 @@ with a limit. Headers are parsed by ``tarfile.TarInfo.frombuf``; GNU long names 
 
 from __future__ import annotations
 
+import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -18,11 +19,13 @@ from ._files import fail
 
 BLOCK = 512
 CHUNK = 1 << 20
+DAMAGED = (EOFError, ValueError, zlib.error, lzma.LZMAError, OSError)
 _REFUSED = {
     tarfile.LNKTYPE: "a hard link", tarfile.SYMTYPE: "a symbolic link", tarfile.FIFOTYPE: "a pipe",
     tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device",
     tarfile.GNUTYPE_SPARSE: "a sparse file",
 }  # fmt: skip
+_LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)
 _FILES = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _EXTENSIONS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, b"x", b"X", b"g")
 
@@ -53,7 +56,7 @@ class Source:
         while self.position < end:
             try:
                 chunk = self.file.read(min(CHUNK, end - self.position))
-            except (OSError, EOFError, zlib.error) as error:
+            except DAMAGED as error:
                 raise fail(self.path, f"damaged ({error})", self.position) from None
             if not chunk:
                 raise fail(self.path, "the archive is truncated", self.position)
@@ -84,7 +87,7 @@ class TarEntry:
     size: int
 
 
-def walk_tar(source: Source, max_member: int) -> Iterator[TarEntry]:
+def walk_tar(source: Source, max_member: int, skip_links: bool = False) -> Iterator[TarEntry]:
     """Yield the regular files of a tar in order; names are as stored, not yet checked for safety.
 
     While it waits, the source stands at the first byte of the entry and may be read up to its end.
@@ -114,6 +117,9 @@ def walk_tar(source: Source, max_member: int) -> Iterator[TarEntry]:
 
         name, size = pax.get("path", long_name or info.name), info.size
         shown = name[:80].encode("utf-8", "replace").decode()
+        if skip_links and info.type in _LINKS:
+            long_name, pax = None, {}
+            continue
         if info.type in _REFUSED or any(key.startswith("GNU.sparse") for key in pax):
             what = _REFUSED.get(info.type, "a sparse file")
             raise fail(source.path, f"member {shown!r} is {what}: refused", at)
