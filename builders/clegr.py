@@ -35,13 +35,12 @@ from maghub.clegr.generate import (
     split_of_graph,
 )
 from maghub.clegr.rows import QUESTION_SCHEMA, features, graph_schema
-from maghub.clegr.schema import DOMAINS, NETWORK, SETS, SUBWAY
+from maghub.clegr.schema import DOMAINS, NETWORK, SETS, SUBWAY, VARIANT_NOTE
 from maghub.errors import MaghubError
 
 SPLITS = (layout.TRAIN, layout.VALIDATION, layout.TEST)
 PUBLISHED_SIZES = {SUBWAY: ("small", "medium"), NETWORK: ("small",)}
-DRAWS_NOTE = "draws"
-VARIANT_NOTE = "variant"
+DRAWS_NOTE = "draws_by_template"
 
 
 def _numbers(config: SetConfig, part: int) -> range:
