@@ -196,6 +196,47 @@ def test_row_sizes_against_a_slow_computation(count: int, seed: int, places: lis
         assert [size for chunk in chunks for size in row_sizes(chunk)] == by_column
 
 
+def test_pages_do_not_depend_on_chunks_either(tmp_path: Path) -> None:
+    """Large enough for many pages in every column: content-defined chunking cuts them."""
+    rng = np.random.default_rng(0)
+    count = 60_000
+    lengths = rng.integers(0, 20, count)
+    numbers = pa.array(rng.integers(10**9, size=lengths.sum()))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    vectors = rng.standard_normal((count, 40)).astype(np.float16)
+    features = Features(
+        {
+            "text": Value("string"),
+            "numbers": List(Value("int64")),
+            "vector": List(Value("float16"), length=40),
+        }
+    )
+    table = pa.table(
+        {
+            "text": [
+                f"{value:060d}" if value % 9 else None for value in rng.integers(10**9, size=count)
+            ],
+            "numbers": pa.ListArray.from_arrays(pa.array(offsets), numbers),
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 40),
+        }
+    )
+    entries = [
+        write(tmp_path / str(number), features, cut(table, rng.integers(0, count, number)))
+        for number in (0, 1, 3, 500)
+    ]
+    assert entries[0][0].bytes > 5e6
+    assert all(other == entries[0] for other in entries)
+
+
+def test_a_group_may_be_exactly_as_large_as_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "MAX_GROUP_BYTES", 24)
+    features = Features({"number": Value("int64")})
+    entries = write(tmp_path, features, [pa.table({"number": [1]}) for _ in range(7)])
+    assert group_rows(tmp_path, entries) == [[3, 3, 1]]
+
+
 def test_a_row_larger_than_every_limit_stands_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
