@@ -288,32 +288,35 @@ class StoredEdges:
     counts: dict[str, int]
 
 
+def _store(
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    num_nodes: int,
+    self_loops: bool,
+    directed: bool,
+    folded: str,
+) -> StoredEdges:
+    keys = pair_keys(src, dst, num_nodes, directed=directed)
+    if not self_loops:
+        keys = keys[src != dst]
+    unique = np.unique(keys)
+    counts = {"upstream edges": len(src), folded: len(keys) - len(unique)}
+    counts["self loops kept" if self_loops else "self loops dropped"] = int((src == dst).sum())
+    return StoredEdges(unique // num_nodes, unique % num_nodes, counts)
+
+
 def store_undirected(
     src: NDArray[np.int64], dst: NDArray[np.int64], num_nodes: int, *, self_loops: bool = False
 ) -> StoredEdges:
     """Each unordered pair once, src <= dst, sorted; loops dropped unless they are kept."""
-    keys = pair_keys(src, dst, num_nodes, directed=False)
-    loops = int((src == dst).sum())
-    if not self_loops:
-        keys = keys[src != dst]
-    unique = np.unique(keys)
-    counts = {"upstream edges": len(src), "folded duplicates and reverses": len(keys) - len(unique)}
-    counts["self loops kept" if self_loops else "self loops dropped"] = loops
-    return StoredEdges(unique // num_nodes, unique % num_nodes, counts)
+    return _store(src, dst, num_nodes, self_loops, False, "folded duplicates and reverses")
 
 
 def store_directed(
     src: NDArray[np.int64], dst: NDArray[np.int64], num_nodes: int, *, self_loops: bool = False
 ) -> StoredEdges:
     """Each ordered pair once, sorted; loops dropped unless they are kept."""
-    keys = pair_keys(src, dst, num_nodes, directed=True)
-    loops = int((src == dst).sum())
-    if not self_loops:
-        keys = keys[src != dst]
-    unique = np.unique(keys)
-    counts = {"upstream edges": len(src), "folded duplicates": len(keys) - len(unique)}
-    counts["self loops kept" if self_loops else "self loops dropped"] = loops
-    return StoredEdges(unique // num_nodes, unique % num_nodes, counts)
+    return _store(src, dst, num_nodes, self_loops, True, "folded duplicates")
 
 
 @dataclass(frozen=True)
