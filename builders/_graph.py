@@ -236,6 +236,26 @@ def random_rule(
     return Rule(name, codes, f"{_percent(fractions)} at random", seed=seed)
 
 
+def upstream_permutation(
+    name: str, rows: NDArray[np.int64], ends: tuple[int, int], num_nodes: int, seed: int, text: str
+) -> Rule:
+    """Upstream's split by ``numpy.random.seed(seed)`` and one permutation of ``rows``.
+
+    Args:
+        name: Of the rule.
+        rows: int64 [M] ids that upstream permutes; all others are unassigned.
+        ends: Where train and validation end in the permutation.
+        num_nodes: Nodes (or edges) N.
+        seed: Upstream's seed.
+        text: Where upstream does so.
+    """
+    codes = np.full(num_nodes, layout.SPLITS.index(layout.UNASSIGNED), np.int8)
+    order = rows[np.random.RandomState(seed).permutation(len(rows))]
+    for code, part in enumerate(np.split(order, ends)):
+        codes[part] = code
+    return Rule(name, codes, text, origin="upstream", seed=seed)
+
+
 def edge_rule(
     name: str,
     src: NDArray[np.int64],
@@ -375,4 +395,5 @@ __all__ = [
     "store_undirected",
     "stratified_rule",
     "uniform_negatives",
+    "upstream_permutation",
 ]
