@@ -94,7 +94,8 @@ def find_graph(folder: str | Path, config: str | None, graph: str) -> Graph:
         if graph in (str(number), row[layout.GRAPH_ID]):
             return graph_from_row(row)
         count = number + 1
-    raise MaghubError(f"there is no graph '{graph}'", where=folder, fix=f"0 to {count - 1}, or an id")
+    fix = f"give 0 to {count - 1}, or an id"
+    raise MaghubError(f"there is no graph '{graph}'", where=folder, fix=fix)
 
 
 def default_questions(

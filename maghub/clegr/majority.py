@@ -1,4 +1,4 @@
-"""The per-template majority baseline: what a model reaches that knows the templates and no graph."""
+"""The per-template majority baseline: what one reaches who knows the templates and no graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``maghub demo``: the whole chain on the bundled graph, from building to a table of scores."""
+"""``maghub demo``: the whole chain on the bundled graph, and a small CLeGR set, up to scores."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from maghub.errors import MaghubError
 ENCODERS = {layout.TEXT: "all-minilm-l6-v2", layout.IMAGE: "efficientnet-lite0"}
 MODELS = ("mlp", "gcn")
 SEEDS = (0, 1, 2)
+CLEGR_GRAPHS = 50
 
 
 def register(app: typer.Typer) -> None:
@@ -40,14 +41,16 @@ def demo_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON at the end.")] = False,
 ) -> None:
-    """Build, encode, validate, load and train on the bundled emoji graph."""
+    """Build, encode, validate, load and train on the bundled emoji graph; then a CLeGR set."""
     begin = time.monotonic()
     folder = out / "emoji"
     _make(folder, raw_dir)
     counts = _read_back(folder)
     rows, levels = _train(folder)
+    questions = _clegr(out / "clegr")
     if json:
-        print_json({"folder": str(folder), "counts": counts, "levels": levels, "results": rows})
+        results = {"folder": str(folder), "counts": counts, "levels": levels, "results": rows}
+        print_json({**results, "clegr": questions})
         return
     header = ["model", "input", f"test accuracy over {len(SEEDS)} seeds"]
     table = [[row["model"], row["input"], row["accuracy"]] for row in rows]
@@ -58,6 +61,11 @@ def demo_command(
     print_table(header, table, title=title)
     console.print(_verdict(rows), markup=False)
     console.print(f"dataset: {folder.resolve()} (card: {folder / 'README.md'})", markup=False)
+    console.print(
+        f"CLeGR: {questions['questions']:,} test questions, per-template majority "
+        f"{questions['accuracy']:.3f}; map: {questions['map']}",
+        markup=False,
+    )
     console.print(f"total {time.monotonic() - begin:.0f} s", markup=False)
 
 
@@ -90,6 +98,44 @@ def _read_back(folder: Path) -> dict[str, int]:
         size = nodes["train"][0]["image"].size
         console.print(f"  first training node: {nodes['train'][0]['text']!r}, {size}", markup=False)
     return {"nodes": sum(len(split) for split in nodes.values()), "edges": len(edges)}
+
+
+def _clegr(folder: Path) -> dict[str, Any]:
+    """Generate a small question set, load it, draw one map and score the majority answers."""
+    from datasets import load_dataset
+
+    from maghub.building import build
+    from maghub.clegr.draw import draw_graph
+    from maghub.clegr.loading import find_graph
+    from maghub.clegr.majority import majority_predictions
+    from maghub.clegr.scorer import score
+
+    with _step(f"generate CLeGR reasoning questions over {CLEGR_GRAPHS} subway maps"):
+        build(
+            "clegr",
+            folder,
+            overwrite=True,
+            graphs=CLEGR_GRAPHS,
+            domain="subway",
+            question_set="reasoning",
+            size="small",
+        )
+    with _step("load them with datasets.load_dataset, draw one map, score the majority"):
+        asked = load_dataset(str(folder))
+        _, map_file = draw_graph(find_graph(folder, None, "0"), folder.parent / "clegr-map")
+        predictions = majority_predictions(asked["train"], asked["test"])
+        report = score(asked["test"], predictions).to_dict()
+        first = asked["train"][0]
+        line = f"  {first['question'].splitlines()[0]!r}: {first['answer']!r}"
+        console.print(line, markup=False)
+    accuracy = {name: part["accuracy"] for name, part in report["by_subgroup"].items()}
+    return {
+        "folder": str(folder),
+        "map": str(map_file),
+        "questions": report["questions"],
+        "accuracy": report["accuracy"],
+        "by_subgroup": accuracy,
+    }
 
 
 def _train(folder: Path) -> tuple[list[dict[str, Any]], dict[str, float]]:

@@ -1,7 +1,7 @@
 """Vectors of the nodes and edges of many small graphs: one config per table of graphs.
 
-A row of the vectors is one node or edge of one graph, in stored order: graph by graph, its nodes and
-then its edges. Each distinct sentence of a table is encoded once.
+A row of the vectors is one node or edge of one graph, in stored order: graph by graph, its nodes
+and then its edges. Each distinct sentence of a table is encoded once.
 """
 
 from __future__ import annotations
