@@ -63,9 +63,9 @@ class SourceConfig(datasets.BuilderConfig):
     raw_state: str = ""
 
 
-def _state(raw_dir: str | None, version: str) -> str:
-    """Digest of versions and of the raw files' names, sizes and times: no cache is ever stale."""
-    digest = hashlib.sha256(f"{maghub.__version__}\0{version}\n".encode())
+def _state(raw_dir: str | None, source: str) -> str:
+    """Digest of name, versions and of the raw files' names, sizes and times: no cache is ever stale."""
+    digest = hashlib.sha256(f"{maghub.__version__}\0{source}\n".encode())
     for path in sorted(Path(raw_dir).rglob("*")) if raw_dir is not None else ():
         if path.is_file():
             info = path.stat()
@@ -93,7 +93,7 @@ class SourceBuilder(datasets.ArrowBasedBuilder):
     ) -> None:
         raw = None if raw_dir is None else str(raw_dir)
         name = config_name or self.DEFAULT_CONFIG_NAME
-        state = _state(raw, self.SOURCE.version)
+        state = _state(raw, f"{self.SOURCE.name} {self.SOURCE.version}")
         if options := {key: kwargs.pop(key) for key in self.SOURCE.defaults if key in kwargs}:
             kwargs["options"] = options
         super().__init__(cache_dir, config_name=name, raw_dir=raw, raw_state=state, **kwargs)
