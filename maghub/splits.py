@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from maghub import layout
 from maghub.statistics import pair_keys
 
+DRAWS_AT_ONCE = 1 << 22
+"""Negatives drawn together; part of the rule, since it decides which draw is whose."""
 SPLIT_CODES = {name: code for code, name in enumerate(layout.SPLITS)}
 
 
@@ -84,6 +86,21 @@ def fixed_negatives(
     degree += np.bincount(high[proper], minlength=num_nodes)
     if len(query) and int(num_nodes - 1 - degree[query].max()) < k:
         raise ValueError(f"a query has fewer than {k} non-neighbours")
+    result = np.empty((len(query), k), np.int64)
+    rows = max(1, DRAWS_AT_ONCE // max(1, k))
+    for start in range(0, len(query), rows):
+        part = query[start : start + rows]
+        result[start : start + rows] = _draw(part, k, keys, num_nodes, rng)
+    return result
+
+
+def _draw(
+    query: NDArray[np.int64],
+    k: int,
+    keys: NDArray[np.int64],
+    num_nodes: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
     result = rng.integers(0, num_nodes, (len(query), k))
     while True:
         bad = _bad_draws(result, query, keys, num_nodes)

@@ -27,7 +27,7 @@ from maghub.errors import MaghubError
 
 from ._files import cannot_open, fail, unzipped
 from .parts import open_parts
-from .tarfiles import CHUNK, DAMAGED, Source, walk_tar
+from .tarfiles import Source, walk_tar
 
 PathLike = str | os.PathLike[str]
 
@@ -106,6 +106,8 @@ class Index:
 class Archive:
     """A set of named files; use it in a ``with`` block, or close it."""
 
+    packed = False  # whether it must be unpacked before it can be read by name
+
     def __init__(self, path: Path, limits: Limits) -> None:
         self.path, self.limits = path, limits
 
@@ -139,6 +141,10 @@ class Archive:
         for name in sorted(last):
             places.setdefault(key(name), []).append(last[name])
         return Index(self, places)
+
+    def unpack(self, plain: IO[bytes]) -> int:
+        """Write what is ``packed`` as a plain tar; how many bytes that has."""
+        raise NotImplementedError
 
     def _scan(self) -> Iterator[_Place]:
         raise NotImplementedError
@@ -190,48 +196,37 @@ class _Tar(Archive):
         entries = walk_tar(source, self.limits.member_bytes, self.limits.skip_links)
         for place in self._counted(_Place(e.name, e.offset, e.size) for e in entries):
             yield place.name, source.read(place.size)
-        while self.packed and _some(source):
+        for _ in source.rest() if self.packed else ():
             pass  # the checksum of a gzip file is at its end
 
     def _scan(self) -> Iterator[_Place]:
         if self.plain is None:
-            self._unpack()
+            plain = tempfile.TemporaryFile(dir=self.spool)  # noqa: SIM115 (lives as long as self)
+            try:
+                self.plain_size = self.unpack(plain)
+            except MaghubError:
+                plain.close()
+                raise
+            self.plain = plain
         assert self.plain is not None
         self.plain.seek(0)
         source = Source(self.path, self.plain, self.plain_size, self.plain_size)
         entries = walk_tar(source, self.limits.member_bytes, self.limits.skip_links)
         yield from self._counted(_Place(e.name, e.offset, e.size) for e in entries)
 
-    def _unpack(self) -> None:
-        plain = tempfile.TemporaryFile(dir=self.spool)  # noqa: SIM115 (lives as long as the archive)
+    def unpack(self, plain: IO[bytes]) -> int:
         source = self._source()
         try:
-            while chunk := _some(source):
+            for chunk in source.rest():
                 plain.write(chunk)
         except OSError as error:
-            plain.close()
             raise fail(self.path, f"cannot be unpacked ({error})") from None
-        except MaghubError:
-            plain.close()
-            raise
-        self.plain, self.plain_size = plain, source.position
+        return source.position
 
     def _read(self, place: _Place) -> bytes:
         assert self.plain is not None
         self.plain.seek(place.offset)
         return self.plain.read(place.size)
-
-
-def _some(source: Source) -> bytes:
-    """The next chunk of a packed stream, or nothing at its proper end."""
-    if source.position >= source.limit:
-        raise fail(source.path, f"unpacks to more than {source.limit} bytes: refused")
-    try:
-        chunk = source.file.read(CHUNK)
-    except DAMAGED as error:
-        raise fail(source.path, f"damaged ({error})", source.position) from None
-    source.position += len(chunk)
-    return chunk
 
 
 class _Zip(Archive):

@@ -61,21 +61,26 @@ class Features:
         """Pairs of a cleaned block and its has-flags, in row order; starts the counts anew."""
         total, width = self.shape
         rows = rows or max(1, BLOCK_BYTES // max(1, width * self.array.itemsize))
-        self.counts = counts = FeatureCounts()
-        native = self.array.dtype.newbyteorder("=")
+        self.counts = FeatureCounts()
         for start in range(0, total, rows):
-            block = np.array(self.array[start : start + rows], dtype=native, order="C")
-            finite = np.isfinite(block).all(axis=1)
-            if not finite.all():
-                bad = block[~finite]
-                counts.nan_values += int(np.isnan(bad).sum())
-                counts.inf_values += int(np.isinf(bad).sum())
-                counts.zeroed_rows += len(bad)
-                block[~finite] = 0
-            has: np.ndarray = np.any(block, axis=1)
-            counts.zero_rows += int((finite & ~has).sum())
-            counts.rows += len(block)
-            yield block, has
+            yield self.read(start, start + rows)
+
+    def read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows ``start..stop`` cleaned, and their has-flags; adds to the counts."""
+        counts = self.counts
+        native = self.array.dtype.newbyteorder("=")
+        block = np.array(self.array[start:stop], dtype=native, order="C")
+        finite = np.isfinite(block).all(axis=1)
+        if not finite.all():
+            bad = block[~finite]
+            counts.nan_values += int(np.isnan(bad).sum())
+            counts.inf_values += int(np.isinf(bad).sum())
+            counts.zeroed_rows += len(bad)
+            block[~finite] = 0
+        has: np.ndarray = np.any(block, axis=1)
+        counts.zero_rows += int((finite & ~has).sum())
+        counts.rows += len(block)
+        return block, has
 
 
 def open_features(path: str | os.PathLike[str], num_rows: int | None = None) -> Features:

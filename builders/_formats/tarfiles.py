@@ -67,6 +67,20 @@ class Source:
         """Exactly the next ``count`` bytes."""
         return b"".join(self.chunks(count))
 
+    def rest(self) -> Iterator[bytes]:
+        """All that follows in a packed stream, in chunks, up to its proper end."""
+        while True:
+            if self.position >= self.limit:
+                raise fail(self.path, f"unpacks to more than {self.limit} bytes: refused")
+            try:
+                chunk = self.file.read(CHUNK)
+            except DAMAGED as error:
+                raise fail(self.path, f"damaged ({error})", self.position) from None
+            if not chunk:
+                return
+            self.position += len(chunk)
+            yield chunk
+
     def skip_to(self, position: int) -> None:
         """Go forward to this position."""
         if self.size is None:
