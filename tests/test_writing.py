@@ -23,8 +23,8 @@ from maghub import layout, schema
 from maghub.building import build
 from maghub.errors import MaghubError, place
 from maghub.spec import BuilderInfo, FolderSpec, read_spec
-from maghub.tables import Facts, Table, in_memory
-from maghub.writing import write_config, write_folder
+from maghub.tables import Batch, Facts, MadeTable, Recipe, Table, in_memory
+from maghub.writing import write_config, write_folder, write_tables
 from tests.helpers.graphs import (
     LABELS,
     Toy,
@@ -217,6 +217,37 @@ class _BadRow:
                 "is no number", where=place("raw.csv", "year", self.row), fix="mend it"
             )
         return self.read(start, stop)
+
+
+def _made(number: int) -> Batch:
+    """Part ``number`` of a recipe: rows of two configs, some splits and parts without any."""
+    numbers = pa.table({"number": np.arange(number * 10, number * 10 + number)})
+    words = pa.table({"word": [f"猫 {number}"]})
+    rows = {"numbers": {"train": numbers, "test": numbers[:0]}, "words": {"full": words}}
+    return Batch(rows, {"parts": 1, "words": {"long": number}})
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("workers", [1, 2])
+def test_configs_made_together_by_parts(tmp_path: Path, workers: int) -> None:
+    recipe = Recipe(_made, {"train": [(n,) for n in range(6)], "test": [(2,)], "full": [(5,)]})
+    tables = [
+        MadeTable("words", "table", Features({"word": Value("string")}), recipe),
+        MadeTable("numbers", "table", Features({"number": Value("int64")}), recipe),
+    ]
+    configs, counts = write_tables(tmp_path, tables, workers)
+    assert [(config.name, config.splits) for config in configs] == [
+        ("words", {"full": 6}),
+        ("numbers", {"train": 15}),
+    ]
+    assert counts == {"parts": 6, "words": {"long": 15}}
+    assert sorted(files_of(tmp_path)) == [
+        "numbers/train-00000-of-00001.parquet",
+        "words/full-00000-of-00001.parquet",
+    ]
+    found = pq.read_table(tmp_path / configs[1].files[0].path)["number"].to_pylist()
+    assert found == [n * 10 + i for n in range(6) for i in range(n)]
+    assert counts["parts"] == len(recipe.parts())
 
 
 @pytest.mark.integration
