@@ -64,7 +64,7 @@ class SourceConfig(datasets.BuilderConfig):
 
 
 def _state(raw_dir: str | None, source: str) -> str:
-    """Digest of name, versions and of the raw files' names, sizes and times: no cache is ever stale."""
+    """Digest of source, versions and the raw files' names, sizes and times: no cache is stale."""
     digest = hashlib.sha256(f"{maghub.__version__}\0{source}\n".encode())
     for path in sorted(Path(raw_dir).rglob("*")) if raw_dir is not None else ():
         if path.is_file():

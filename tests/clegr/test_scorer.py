@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,26 @@ def test_metrics_equal_their_definitions() -> None:
         for row in QUESTIONS
     )
     assert report["unparsable"] == unparsable
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_boolean_metrics_equal_scikit_learn(pairs: list[tuple[bool, bool]]) -> None:
+    """For every mix of classes, those with a single one included."""
+    base = next(row for row in QUESTIONS if row["output_type"] == "Boolean")
+    rows = [
+        {**base, "question_id": str(n), "answer": str(right)} for n, (right, _) in enumerate(pairs)
+    ]
+    report = score(rows, {str(n): found for n, (_, found) in enumerate(pairs)}).to_dict()["boolean"]
+    right, found = zip(*pairs, strict=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = {
+            "f1": f1_score(right, found, zero_division=0.0),
+            "f1_macro": f1_score(right, found, average="macro", zero_division=0.0),
+            "mcc": matthews_corrcoef(right, found),
+        }
+    assert {name: report[name] for name in wanted} == pytest.approx(wanted)
 
 
 def test_bad_records_are_counted() -> None:
