@@ -156,6 +156,14 @@ class GraphSource(Source):
         """What ``read`` gave."""
         return self.read()
 
+    def whole(self, option: str, low: int = 0) -> int:
+        """The value of an option that must be a whole number of at least ``low``."""
+        value = self.options[option]
+        if type(value) is not int or value < low:
+            what = f"option {option} is {value!r}, must be a whole number of at least {low}"
+            raise MaghubError(what, where=self.name)
+        return value
+
     def tables(self) -> list[Table]:
         """nodes, edges, splits, negatives and further configs, in this order."""
         graph = self.graph
