@@ -38,12 +38,21 @@ class Csr:
     def blocks(self, rows: int = 4096) -> Iterator[np.ndarray]:
         """Dense blocks of at most ``rows`` rows, in order."""
         for start in range(0, self.shape[0], rows):
-            stop = min(start + rows, self.shape[0])
-            dense = np.zeros((stop - start, self.shape[1]), dtype=self.data.dtype)
-            span = slice(self.indptr[start], self.indptr[stop])
-            line = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
-            dense[line, self.indices[span]] = self.data[span]
-            yield dense
+            yield self.dense(start, min(start + rows, self.shape[0]))
+
+    def dense(self, start: int, stop: int) -> np.ndarray:
+        """Rows ``start..stop`` as a dense array."""
+        dense = np.zeros((stop - start, self.shape[1]), dtype=self.data.dtype)
+        span = slice(self.indptr[start], self.indptr[stop])
+        line = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+        dense[line, self.indices[span]] = self.data[span]
+        return dense
+
+    def row_keys(self) -> list[bytes]:
+        """One key per row, equal where the same columns are set (whatever their order)."""
+        columns = self.indices.astype(np.int32)
+        spans = zip(self.indptr[:-1], self.indptr[1:], strict=True)
+        return [np.sort(columns[start:stop]).tobytes() for start, stop in spans]
 
 
 def checked_csr(
