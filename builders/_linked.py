@@ -88,8 +88,8 @@ class LinkedSource(GraphSource):
     def check(self) -> None:
         """Refuse options that cannot be, before anything is read."""
         self.choice("edges", self.edge_rules)
-        self.whole("k")
-        self.whole("negatives", 0)
+        self.whole("k", 1)
+        self.whole("negatives")
 
     def choice(self, option: str, known: Sequence[str]) -> str:
         """The value of an option that must be one of these."""
@@ -98,14 +98,6 @@ class LinkedSource(GraphSource):
             what = f"option {option} is {value!r}, must be one of {', '.join(known)}"
             raise MaghubError(what, where=self.name)
         return str(value)
-
-    def whole(self, option: str, low: int = 1) -> int:
-        """The value of an option that must be a whole number of at least ``low``."""
-        value = self.options[option]
-        if type(value) is not int or value < low:
-            what = f"option {option} is {value!r}, must be a whole number of at least {low}"
-            raise MaghubError(what, where=self.name)
-        return value
 
     def vectors(self, source_ids: Sequence[str]) -> Vectors:
         """The mean of the given embeddings, as the released code of OpenMAG takes it.
@@ -142,9 +134,10 @@ class LinkedSource(GraphSource):
     def link_prediction(self, src: Ids, dst: Ids, num_nodes: int) -> tuple[Rule, list[Negatives]]:
         """The edge split, and negatives unless there shall be none."""
         if not len(src):
-            raise MaghubError(f"edges={self.options['edges']} gives no edge", where=self.name)
+            what = f"{self.name}: edges={self.options['edges']} gives no edge"
+            raise MaghubError(what, where=self.raw_dir)
         rule = edge_rule(EDGE_RULE, src, dst, num_nodes, self.seed, FRACTIONS)
-        k = self.whole("negatives", 0)
+        k = self.whole("negatives")
         if not k:
             return rule, []
         name = NEGATIVES_RULE

@@ -225,7 +225,7 @@ class Flickr30kSource(LinkedSource):
         """Edges by the chosen rule."""
         if self.options["edges"] == MUTUAL_KNN:
             return self.knn(ids)
-        group, node = annotations.shared(self.whole("max_uses", 2))
+        group, node = annotations.shared(self.whole("max_uses"))
         edges = counted_edges(group_pairs(group, node), len(ids))
         return edges._replace(notes={"phrases that join": len(np.unique(group)), **edges.notes})
 

@@ -94,19 +94,20 @@ def read_pairs(path: Path, node_of: dict[str, int]) -> Interactions:
         first.append(row["first"].strip())
         second.append(row["second"].strip())
         times.append(row.integer("time") if width == 3 else 0)
-    hits = [sum(value in node_of for value in column) for column in (first, second)]
-    if not max(hits):
-        raise MaghubError(
-            "neither column holds ids of the item table",
-            where=path,
-            fix="take both files from one domain",
-        )
-    user_first = hits[1] > hits[0]
+    values = [set(column) for column in (first, second)]
+    known = [len(held & node_of.keys()) for held in values]
+    if not max(known):
+        what, fix = "neither column holds ids of the item table", "take both files from one domain"
+        raise MaghubError(what, where=path, fix=fix)
+    # Ids of users may be ids of items too: the column of items has the values of the item table.
+    alike = [len(held & node_of.keys()) / len(held | node_of.keys()) for held in values]
+    user_first = alike[1] > alike[0]
     items, users = (second, first) if user_first else (first, second)
     columns = ("user", "item") if user_first else ("item", "user")
     notes: dict[str, object] = {
         "columns of the pair file": ", ".join((*columns, "time")[:width]),
-        "rows with a known item in the first, second column": hits,
+        "different values of its first, second column": [len(held) for held in values],
+        "of these in the item table": known,
     }
     return _known(users, items, np.asarray(times, np.int64), node_of, notes)
 
@@ -184,8 +185,8 @@ class NineRecSource(LinkedSource):
         """As ``LinkedSource``, and the options of ``maghub-v1``."""
         super().check()
         self.choice("text", tuple(TEXTS))
-        self.whole("min_interactions")
-        self.whole("window")
+        self.whole("min_interactions", 1)
+        self.whole("window", 1)
 
     def folder(self) -> Path:
         """The domain's folder, once all its files are there."""
