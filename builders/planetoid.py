@@ -7,7 +7,6 @@ text is in neither; see ``_papers.read_texts`` for what the user may put beside 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,9 +15,10 @@ from datasets import Value
 from numpy.typing import NDArray
 
 from maghub import layout, schema
+from maghub.builders._clegr_splits import clegr_rules
 from maghub.builders._fetch import Remote, raw_folder
 from maghub.builders._formats.npz import read_gnn_benchmark
-from maghub.builders._formats.planetoid import Csr, Planetoid, read_planetoid
+from maghub.builders._formats.planetoid import Planetoid, read_planetoid
 from maghub.builders._graph import (
     Graph,
     GraphSource,
@@ -27,39 +27,17 @@ from maghub.builders._graph import (
     edge_rule,
     store_undirected,
     uniform_negatives,
-    upstream_permutation,
 )
+from maghub.builders._matrix_config import text_vectors
 from maghub.builders._papers import match_papers, read_texts
-from maghub.builders._source import SourceBuilder, Table
+from maghub.builders._source import SourceBuilder
 from maghub.spec import EncoderProvenance
 
 PLANETOID = "af6abf468a772cc055bec88c52e4d6f51b7c37e3"
 GNN_BENCHMARK = "1e72912a0810cdf27ae54fd589a3b43358a2b161"
 PARTS = ("y", "allx", "ally", "tx", "ty", "graph", "test.index")
-CLEGR_SEEDS = (0, 42, 1918, 2004, 2024)
-"""Appendix A.6 of the CLeGR paper."""
 EDGE_RULE, NEGATIVES_RULE, WORDS = "random", "uniform", "bag-of-words"
 WITHOUT_DATA = "without_data"
-
-
-@dataclass(frozen=True)
-class _Words:
-    """Rows of the bag-of-words config, dense only while they are written."""
-
-    features: Csr
-    present: NDArray[np.bool_]
-
-    def __call__(self, start: int, stop: int) -> pa.Table:
-        dense = self.features.dense(start, stop).astype(np.float16)
-        return pa.table(
-            {
-                layout.NODE_ID: np.arange(start, stop),
-                layout.TEXT: pa.FixedSizeListArray.from_arrays(
-                    pa.array(dense.ravel()), dense.shape[1]
-                ),
-                layout.has_column(layout.TEXT): self.present[start:stop],
-            }
-        )
 
 
 class PlanetoidSource(GraphSource):
@@ -105,6 +83,7 @@ class PlanetoidSource(GraphSource):
         if self.flagged:
             columns[WITHOUT_DATA] = ~present
         extra = {WITHOUT_DATA: Value("bool")} if self.flagged else {}
+        words = self._provenance(raw, present)
         counts = [len(ids) for ids in papers.candidates]
         certain = {"certain": counts.count(1), "unknown": counts.count(0)}
         certain["not told apart"] = n - sum(certain.values())
@@ -119,8 +98,8 @@ class PlanetoidSource(GraphSource):
             negatives=(
                 uniform_negatives(NEGATIVES_RULE, edges, stored.src, stored.dst, n, self.seed),
             ),
-            extra=(_words(raw, present),),
-            encoders=(self._provenance(raw, present),),
+            extra=(text_vectors(words, raw.features.dense, present),),
+            encoders=(words,),
             notes={"edges": stored.counts, "paper ids": certain, "texts": texts.origin},
             part_size=4096,
             parallel=False,
@@ -148,19 +127,6 @@ def _names(name: str) -> Iterator[str]:
     return (f"ind.{name}.{part}" for part in PARTS)
 
 
-def _words(raw: Planetoid, present: NDArray[np.bool_]) -> Table:
-    """The config of upstream's 0/1 features; nodes without any are zero rows."""
-    return Table(
-        config=layout.embeddings_config(WORDS),
-        kind="embeddings",
-        features=schema.embeddings_features({layout.TEXT: raw.features.shape[1]}),
-        num_rows=raw.num_nodes,
-        read=_Words(raw.features, present),
-        part_size=1024,
-        target=layout.NODES,
-    )
-
-
 def _public(raw: Planetoid) -> Rule:
     """Planetoid's own split; most nodes are in no part of it."""
     codes = np.full(raw.num_nodes, layout.SPLITS.index(layout.UNASSIGNED), np.int8)
@@ -170,21 +136,15 @@ def _public(raw: Planetoid) -> Rule:
 
 
 def _clegr(raw: Planetoid, twins_left_out: bool) -> Iterator[Rule]:
-    """The random 60/20/20 splits of CLeGR's code, one for each seed of the paper.
-
-    Its Cora loader leaves out 16 nodes: all but the first of those with equal words.
-    """
-    rows = np.flatnonzero(raw.labels >= 0)
-    text = "CLeGR code: RandomState permutation, 60/20/20"
-    if twins_left_out:
-        first: dict[bytes, int] = {}
-        for node, key in enumerate(raw.features.row_keys()):
-            first.setdefault(key, node)
-        rows = np.array(sorted(first.values()), np.int64)
-        text += f"; {raw.num_nodes - len(rows)} nodes with the words of an earlier one left out"
-    ends = (int(len(rows) * 0.6), int(len(rows) * (0.6 + 0.2)))
-    for seed in CLEGR_SEEDS:
-        yield upstream_permutation(f"clegr-{seed}", rows, ends, raw.num_nodes, seed, text)
+    """CLeGR's splits; its Cora loader leaves out nodes with the words of an earlier one."""
+    if not twins_left_out:
+        return clegr_rules(np.flatnonzero(raw.labels >= 0), raw.num_nodes)
+    first: dict[bytes, int] = {}
+    for node, key in enumerate(raw.features.row_keys()):
+        first.setdefault(key, node)
+    rows = np.array(sorted(first.values()), np.int64)
+    more = f"; {raw.num_nodes - len(rows)} nodes with the words of an earlier one left out"
+    return clegr_rules(rows, raw.num_nodes, more)
 
 
 class CoraSource(PlanetoidSource):
