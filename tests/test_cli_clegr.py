@@ -43,9 +43,7 @@ Run = Callable[..., Done]
 
 
 @pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Runs ``maghub clegr ...`` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -292,9 +290,7 @@ def test_check_of_json_lines_counts_what_it_cannot_use(
     apart = as_record(graph, [qa[0]])
     apart["nodes"] = [*apart["nodes"], {**apart["nodes"][0], "id": "lone", "name": "Lone"}]
     stranger = as_record(graph, [{"type": "", "question": "How big is Nowhere?", "answer": "tiny"}])
-    file = write_lines(
-        tmp_path / "bad.jsonl", [good, dangling, empty, apart, stranger, "no json"]
-    )
+    file = write_lines(tmp_path / "bad.jsonl", [good, dangling, empty, apart, stranger, "no json"])
     done = run("check", file, "--json")
     report = done.json()
     assert done.code == 1
