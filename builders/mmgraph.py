@@ -86,14 +86,12 @@ class MmGraphSource(GraphSource):
         folder: The folder of the ``.pt`` files upstream.
         raw: What the names in ``raw-data`` start with.
         graph_files: The ``.pt`` files that make the graph.
-        default_rule: Name of our node split, the default.
     """
 
     folder: str
     raw: str
     hub: str = HUB
     graph_files: tuple[str, ...]
-    default_rule = "openmag"
     defaults = {"images": True, "vectors": "present", "negatives": 50}
 
     @cached_property
@@ -229,7 +227,7 @@ class NodeClassificationSource(MmGraphSource):
             [str(label) for label in range(self.classes)],
             stored,
             node_rules=(
-                random_rule(self.default_rule, labels, self.seed, self.fractions),
+                random_rule("openmag", labels, self.seed, self.fractions),
                 self._upstream_rule(n),
             ),
             edge_rules=(split,),
@@ -261,7 +259,6 @@ class LinkPredictionSource(MmGraphSource):
             {**notes, **joined.notes},
             None,
             joined.stored,
-            node_rules=(random_rule(self.default_rule, np.zeros(n, np.int64), self.seed),),
             edge_rules=(joined.rule,),
             negatives=(negatives,) if negatives is not None else (),
         )
@@ -302,7 +299,6 @@ class GoodreadsLpSource(LinkPredictionSource):
     """Books of Goodreads, for link prediction."""
 
     name, folder, raw = "goodreads-lp", "books-lp", "books-lp"
-    default_rule = "random-nodes"
 
 
 class EleFashion(SourceBuilder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,15 @@ def refusal(name: str, raw: Path, out: Path, **options: Any) -> str:
 
 
 def check_builder_route(
-    builder: type[SourceBuilder], folder: Path, cache: Path, raw: Path, **options: Any
+    builder: type[SourceBuilder],
+    folder: Path,
+    cache: Path,
+    raw: Path,
+    configs: Sequence[str] | None = None,
+    **options: Any,
 ) -> None:
     """The ``datasets`` builder gives the rows and types of the built folder, config by config."""
-    for config in builder.SOURCE.configs:
+    for config in configs or builder.SOURCE.configs:
         made = builder(cache_dir=str(cache / "made"), config_name=config, raw_dir=raw, **options)
         made.download_and_prepare()
         found = made.as_dataset()
