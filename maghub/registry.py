@@ -1,7 +1,8 @@
 """Finds builders, encoders, models, tasks and retrievers by name through entry points.
 
 The core never imports them; a third-party package adds its own by declaring an entry point in one
-of the groups below.
+of the groups below. A name with a colon is a member of a family: ``timm:resnet18`` is what the
+entry point ``timm`` of the group ``maghub.encoder_families`` makes of ``resnet18``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any, Literal
 from maghub.cards import Card, read_card
 from maghub.errors import MaghubError, nearest
 
-Group = Literal["builders", "encoders", "models", "tasks", "retrievers"]
+Group = Literal["builders", "encoders", "encoder_families", "models", "tasks", "retrievers"]
+_KINDS = {"encoder_families": "encoder family"}
 
 
 @cache
@@ -29,25 +31,28 @@ def names(group: Group) -> list[str]:
 
 
 def get(group: Group, name: str) -> Any:
-    """The object registered under ``name``.
+    """The object registered under ``name``; an encoder may be ``family:member``.
 
     Raises:
         MaghubError: Unknown name (the nearest are given), or its package fails to import.
     """
-    entries = _entries(group)
+    family, colon, member = name.partition(":")
+    if group == "encoders" and colon:
+        return get("encoder_families", family)(member)
+    entries, kind = _entries(group), _KINDS.get(group, group.removesuffix("s"))
     if name not in entries:
-        raise nearest(name, entries, kind=group.removesuffix("s"))
+        raise nearest(name, entries, kind=kind)
     try:
         return entries[name].load()
     except (ImportError, AttributeError) as error:
         raise MaghubError(
-            f"{group.removesuffix('s')} '{name}' cannot be imported ({error})",
+            f"{kind} '{name}' cannot be imported ({error})",
             fix="install the extra it needs, see: pip show maghub",
         ) from error
 
 
 def card_path(name: str) -> Path:
-    """Path of a dataset's card: the builder's own ``card_path``, else ``dataset_cards/<name>.md``."""
+    """Path of a dataset's card: the builder's own ``card_path``, else the one of its name."""
     if name in _entries("builders"):
         own = getattr(get("builders", name), "card_path", None)
         if own is not None:
