@@ -299,7 +299,7 @@ class _Folder(Archive):
         file = self.path / place.name
         try:
             with open(os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as opened:
-                return opened.read(self.limits.member_bytes)
+                return opened.read(place.size)  # more would be allocated in full
         except OSError as error:
             raise cannot_open(file, error) from None
 
