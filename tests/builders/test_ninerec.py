@@ -379,14 +379,14 @@ def test_builder_route_and_workers(tmp_path: Path) -> None:
 def test_mutated_files(tmp_path: Path, file: str) -> None:
     write_ninerec(tmp_path, "Bili_Food", rng())
     path = tmp_path / "Bili_Food" / f"Bili_Food_{file}"
-    check_survives(lambda _: source(tmp_path).graph, path.read_bytes(), path, count=100, names=" ")
+    check_survives(lambda _: source(tmp_path).graph, path.read_bytes(), path, count=100, names="/")
 
 
 def test_mutated_behaviour(tmp_path: Path) -> None:
     write_ninerec(tmp_path, "QB", rng())
     path = tmp_path / "QB" / "QB_behaviour.tsv"
     read = lambda _: QbSource(tmp_path, 0, negatives=0).graph  # noqa: E731
-    check_survives(read, path.read_bytes(), path, count=100, names=" ")
+    check_survives(read, path.read_bytes(), path, count=100, names="/")
 
 
 def test_stored_types(case: Case) -> None:
