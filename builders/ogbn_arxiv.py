@@ -191,7 +191,7 @@ class OgbnArxivSource(GraphSource):
             dst=stored.dst,
             directed=True,
             node_rules=(_time(folder, n),),
-            extra=(text_vectors(provenance, _Slice(matrix), matrix.any(axis=1)),),
+            extra=(text_vectors(provenance, _Slice(matrix), np.any(matrix, axis=1)),),
             encoders=(provenance,),
             notes={"edges": stored.counts, TEXTS: counts},
             part_size=10_000,
