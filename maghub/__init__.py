@@ -19,6 +19,8 @@ _EXPORTS = {
     "info": "maghub.catalog",
     "list_datasets": "maghub.catalog",
     "load": "maghub.loading",
+    "pull": "maghub.hub.pull",
+    "push": "maghub.hub.push",
     "validate": "maghub.validation",
 }
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from maghub.catalog import list_datasets as list_datasets
     from maghub.encoding import encode as encode
     from maghub.errors import MaghubError as MaghubError
+    from maghub.hub.pull import pull as pull
+    from maghub.hub.push import push as push
     from maghub.loading import load as load
     from maghub.mag import MAG as MAG
     from maghub.validation import validate as validate

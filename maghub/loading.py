@@ -1,14 +1,20 @@
-"""Opens a dataset by name: a local folder, or a sample that ships with maghub."""
+"""Opens a dataset by name: a local folder, a bundled sample, or a repo on the Hub."""
 
 from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maghub import registry
 from maghub.errors import MaghubError, nearest
 from maghub.mag import MAG
 from maghub.spec import read_spec
+
+if TYPE_CHECKING:
+    from maghub.hub.opening import HubFolder
+
+OWN = "maghub/"
 
 
 def sample_path(name: str) -> Path | None:
@@ -17,34 +23,73 @@ def sample_path(name: str) -> Path | None:
     return path if path.is_dir() else None
 
 
-def resolve(name: str | Path) -> Path:
-    """The folder that ``name`` stands for.
+def _local(text: str) -> Path | None:
+    """The local folder that a name stands for."""
+    return Path(text) if Path(text).is_dir() else sample_path(text)
+
+
+def _from_hub(text: str) -> HubFolder | Path | None:
+    """A repo on the Hub; the bundled sample of that name where the Hub cannot give it.
 
     Raises:
-        MaghubError: Neither a folder nor a bundled sample; says how to get it.
+        MaghubError: It looks like a repo but there is none, or the Hub cannot be reached.
     """
-    text = str(name)
-    if Path(text).is_dir():
-        return Path(text)
-    bundled = sample_path(text.removeprefix("maghub/"))
-    if bundled is not None:
-        return bundled
+    from maghub.hub.failures import HubError
+    from maghub.hub.opening import HubFolder, is_hub_id
+
+    if not is_hub_id(text):
+        return None
+    try:
+        return HubFolder(text)
+    except HubError as error:
+        bundled = sample_path(text.removeprefix(OWN)) if text.startswith(OWN) else None
+        if bundled is not None and (error.missing or error.unreachable):
+            return bundled
+        if error.missing:
+            raise MaghubError(f"is no folder here, and {error.what}", where=text) from None
+        raise
+
+
+def _unknown(text: str) -> MaghubError:
+    """The error for a name that stands for nothing."""
     if Path(text).exists():
-        raise MaghubError("is not a folder", where=text, fix="give the folder of a built dataset")
+        return MaghubError("is not a folder", where=text, fix="give the folder of a built dataset")
     known = registry.names("builders")
     if text in known:
-        raise MaghubError(
+        return MaghubError(
             f"dataset '{text}' is not built here",
             fix=f"run: maghub build {text} --out {text}, then load the folder",
         )
-    raise nearest(text, known, kind="dataset or folder")
+    return nearest(text, known, kind="dataset or folder")
+
+
+def resolve(name: str | Path) -> Path:
+    """The folder that ``name`` stands for; a repo on the Hub is downloaded into the cache.
+
+    Raises:
+        MaghubError: Neither a folder, a bundled sample nor a repo; says how to get it.
+    """
+    text = str(name)
+    found = _local(text) or _from_hub(text)
+    if found is None:
+        raise _unknown(text)
+    if isinstance(found, Path):
+        return found
+    found.fetch(*found.spec.configs)
+    return found.folder
 
 
 def load(name: str | Path) -> MAG:
-    """Open a published folder (or a bundled sample by name) for reading.
+    """Open a published folder for reading: a local one, a bundled sample by its name, or a repo on
+    the Hub (``ORG/NAME[@REVISION]``), whose tables are downloaded when they are first read.
 
     Raises:
-        MaghubError: No such folder or sample, or its ``maghub.json`` is missing or invalid.
+        MaghubError: There is no such thing, or its ``maghub.json`` is missing or invalid.
     """
-    folder = resolve(name)
-    return MAG(folder, read_spec(folder))
+    text = str(name)
+    found = _local(text) or _from_hub(text)
+    if found is None:
+        raise _unknown(text)
+    if isinstance(found, Path):
+        return MAG(found, read_spec(found))
+    return MAG(found.folder, found.spec, found)

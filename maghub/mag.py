@@ -1,11 +1,14 @@
-"""A loaded multimodal-attributed graph: tables, splits, features and exports."""
+"""A loaded multimodal-attributed graph: tables, splits, features and exports.
+
+The files of a folder on the Hub are fetched config by config, when something first reads them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import datasets
 import numpy as np
@@ -22,33 +25,64 @@ if TYPE_CHECKING:
     import networkx
     from torch_geometric.data import Data
 
+    from maghub.hub.opening import HubFolder
+
 Task = Literal["node_classification", "link_prediction"]
 
 
 class MAG:
     """A published folder opened for reading; nothing is read before it is asked for."""
 
-    def __init__(self, folder: Path, spec: FolderSpec) -> None:
+    def __init__(self, folder: Path, spec: FolderSpec, hub: HubFolder | None = None) -> None:
         self.folder = folder
         self.spec = spec
+        self._hub = hub
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{config.name} {config.rows:,}" for config in self.spec.configs)
         return f"MAG({self.spec.name}: {counts})"
 
+    def config(self, name: str) -> ConfigSpec:
+        """The config called ``name``, with its files at hand (fetched from the Hub if need be)."""
+        config = self.spec.config(name)
+        if self._hub is not None:
+            self._hub.fetch(config)
+        return config
+
     # -- tables ------------------------------------------------------------------------------
+
+    def _load(self, config: ConfigSpec, files: dict[str, list[str]], streaming: bool) -> Any:
+        """All splits of some files, one after the other."""
+        features = features_from_dict(config.features)
+        options: dict[str, Any] = {"features": features, "streaming": streaming}
+        loaded = datasets.load_dataset("parquet", data_files=files, **options)
+        return datasets.concatenate_datasets(list(loaded.values()))
 
     def table(self, config: str) -> datasets.Dataset:
         """Any config as one ``datasets.Dataset``, splits one after the other in stored order."""
-        self.spec.config(config)
-        loaded = datasets.load_dataset(str(self.folder), config)
-        return datasets.concatenate_datasets(list(loaded.values()))
+        found = self.config(config)
+        return self._load(found, _files(found, lambda path: str(self.folder / path)), False)
+
+    def stream(self, config: str, split: str | None = None) -> datasets.IterableDataset:
+        """Any config row by row, nothing stored here: for data larger than the disk.
+
+        Args:
+            config: Its name.
+            split: One of its splits; all of them, one after the other, if None.
+        """
+        found = self.spec.config(config)
+        if split is not None and split not in found.splits:
+            raise nearest(split, found.splits, kind=f"split of {config}")
+        address = self._hub.address if self._hub else lambda path: str(self.folder / path)
+        files = _files(found, address)
+        return self._load(found, files if split is None else {split: files[split]}, True)
 
     @cached_property
     def nodes(self) -> datasets.Dataset:
         """All nodes in node_id order (a view; images are decoded when a row is read)."""
-        (node_ids,) = int_columns(self.folder, self._nodes, [layout.NODE_ID])
-        return self.table(self._nodes.name).select(np.argsort(node_ids, kind="stable"))
+        nodes = self.config(self._nodes.name)
+        (node_ids,) = int_columns(self.folder, nodes, [layout.NODE_ID])
+        return self.table(nodes.name).select(np.argsort(node_ids, kind="stable"))
 
     @cached_property
     def edges(self) -> datasets.Dataset:
@@ -78,7 +112,7 @@ class MAG:
         """int64 [2, E], edges as stored (undirected ones once, src <= dst)."""
         if not self.spec.has(layout.EDGES):
             return np.zeros((2, 0), np.int64)
-        config = self.spec.config(layout.EDGES)
+        config = self.config(layout.EDGES)
         return np.stack(int_columns(self.folder, config, [layout.SRC, layout.DST]))
 
     # -- labels and splits -------------------------------------------------------------------
@@ -95,7 +129,8 @@ class MAG:
                 f"dataset {self.spec.name} has no node labels",
                 fix="choose another task, e.g. link_prediction",
             )
-        table = read_columns(self.folder, self._nodes, [layout.NODE_ID, layout.LABEL])
+        nodes = self.config(self._nodes.name)
+        table = read_columns(self.folder, nodes, [layout.NODE_ID, layout.LABEL])
         labels = np.full(self.num_nodes, -1, np.int64)
         column = table[layout.LABEL].fill_null(-1).combine_chunks()
         labels[np.asarray(table[layout.NODE_ID].combine_chunks())] = np.asarray(column)
@@ -115,7 +150,7 @@ class MAG:
         if rule not in rules:
             raise nearest(rule, rules, kind=f"split rule in {config}")
         key = layout.NODE_ID if config == layout.NODE_SPLITS else layout.EDGE_ID
-        ids, codes = int_columns(self.folder, self.spec.config(config), [key, rule])
+        ids, codes = int_columns(self.folder, self.config(config), [key, rule])
         ordered = np.empty_like(codes)
         ordered[ids] = codes
         return ordered
@@ -141,7 +176,7 @@ class MAG:
         name = layout.negatives_config(rule) if rule else names[0]
         if name not in names:
             raise nearest(name, names, kind="negatives config")
-        config = self.spec.config(name)
+        config = self.config(name)
         found = {}
         for split in config.splits:
             table = read_columns(self.folder, config, list(config.features), split)
@@ -163,7 +198,7 @@ class MAG:
             error = nearest(encoder, known, kind="encoder of this folder")
             make = f"maghub encode {self.folder} --encoder {encoder}"
             raise MaghubError(error.what, fix=f"{error.fix}; make it with: {make}")
-        return self.spec.config(name)
+        return self.config(name)
 
     def features(self, encoder: str, modality: str) -> FeatureView:
         """[N, D] vectors of one modality, memory-mapped, in the stored dtype.
@@ -227,6 +262,14 @@ class MAG:
         from maghub.networkx_export import to_graph
 
         return to_graph(self)
+
+
+def _files(config: ConfigSpec, address: Callable[[str], str]) -> dict[str, list[str]]:
+    """Where the files of each split of a config are."""
+    return {
+        split: [address(entry.path) for entry in config.files if entry.split == split]
+        for split in config.splits
+    }
 
 
 def _by_split(codes: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

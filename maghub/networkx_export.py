@@ -9,7 +9,6 @@ from datasets import ClassLabel, Features, Value
 from maghub import layout
 from maghub.reader import read_columns
 from maghub.schema import features_from_dict
-from maghub.spec import ConfigSpec
 
 if TYPE_CHECKING:
     import networkx
@@ -21,8 +20,9 @@ def _scalar_columns(features: Features) -> list[str]:
     return [name for name, f in features.items() if isinstance(f, (Value, ClassLabel))]
 
 
-def _rows(mag: MAG, config: ConfigSpec) -> list[dict[str, Any]]:
-    """Rows of the scalar columns, class labels by name."""
+def _rows(mag: MAG, name: str) -> list[dict[str, Any]]:
+    """Rows of the scalar columns of a config, class labels by name."""
+    config = mag.config(name)
     features = features_from_dict(config.features)
     columns = _scalar_columns(features)
     rows = read_columns(mag.folder, config, columns).to_pylist()
@@ -46,9 +46,9 @@ def to_graph(mag: MAG) -> networkx.Graph:
         (True, True): networkx.MultiDiGraph,
     }
     graph = kinds[mag.graph.directed, parallel](name=mag.spec.name)
-    nodes = sorted(_rows(mag, mag.spec.of_kind("nodes")[0]), key=lambda row: row[layout.NODE_ID])
+    nodes = sorted(_rows(mag, mag.spec.of_kind("nodes")[0].name), key=lambda row: row[layout.NODE_ID])
     graph.add_nodes_from((row.pop(layout.NODE_ID), row) for row in nodes)
     if mag.spec.has(layout.EDGES):
-        edges = _rows(mag, mag.spec.config(layout.EDGES))
+        edges = _rows(mag, layout.EDGES)
         graph.add_edges_from((row.pop(layout.SRC), row.pop(layout.DST), row) for row in edges)
     return graph
