@@ -1,4 +1,4 @@
-"""The MAGB family: Movies, Toys, Grocery, Reddit-S and Reddit-M; CS-TAG has the same files.
+"""The MAGB family: Movies, Toys, Grocery, Reddit-S and Reddit-M.
 
 Upstream: repository sktsherlock/MAGB @68c9308 (code), Hugging Face data set Sherirto/MAGB (data,
 cc-by-4.0 by its card; no commit of it is known, so the checksums of what was read are recorded).
@@ -120,6 +120,7 @@ class MagbSource(GraphSource):
 
     def read(self) -> Graph:
         """Graph, table, pictures and vectors; they must agree on nodes and labels."""
+        k, encoders = self.whole("negatives"), self._encoders()
         table_path = self.root / f"{self.stem}.csv"
         graph_path = self.root / self.graph_file.format(self.stem)
         raw = read_dgl_graph(graph_path)
@@ -134,8 +135,7 @@ class MagbSource(GraphSource):
         edges = edge_rule("random", stored.src, stored.dst, n, self.seed)
         columns, extra = rows.columns()
         pictures = self._pictures(n)
-        vectors = upstream_vectors(self._encoders(), n)
-        k = self.whole("negatives")
+        vectors = upstream_vectors(encoders, n)
         drawn = (edges, stored.src, stored.dst, n, self.seed, k)
         return Graph(
             num_nodes=n,

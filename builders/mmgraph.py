@@ -206,6 +206,7 @@ class NodeClassificationSource(MmGraphSource):
 
     def read(self) -> Graph:
         """Undirected, without self loops, each pair once."""
+        k = self.whole("negatives")
         labels = read_labels(self.path("labels-w-missing.pt"))
         n = len(labels)
         mapping = read_node_mapping(self.path("node_mapping.pt"), n)
@@ -220,7 +221,7 @@ class NodeClassificationSource(MmGraphSource):
             notes[f"labels outside 0..{self.classes - 1}, null here"] = found
         labels = np.where(known, labels, -1)
         split = edge_rule("random", stored.src, stored.dst, n, self.seed, EDGE_FRACTIONS)
-        drawn = (split, stored.src, stored.dst, n, self.seed, self.whole("negatives"))
+        drawn = (split, stored.src, stored.dst, n, self.seed, k)
         return self.finished(
             reader,
             notes,
@@ -231,7 +232,7 @@ class NodeClassificationSource(MmGraphSource):
                 self._upstream_rule(n),
             ),
             edge_rules=(split,),
-            negatives=(uniform_negatives("uniform", *drawn),) if drawn[-1] else (),
+            negatives=(uniform_negatives("uniform", *drawn),) if k else (),
         )
 
     def _upstream_rule(self, num_nodes: int) -> Rule:
