@@ -20,7 +20,7 @@ from maghub.builders._fetch import Remote, raw_folder
 from maghub.builders._formats.archives import Index, open_archive, parent
 from maghub.builders._formats.tables import Layout
 from maghub.builders._formats.tables import Table as TextTable
-from maghub.builders._formats.text import Record, clean_text, read_jsonl
+from maghub.builders._formats.text import Record, read_jsonl
 from maghub.builders._source import Facts, Source, SourceBuilder, Table, in_memory
 from maghub.builders._triplets import (
     ENTITIES,
@@ -67,7 +67,7 @@ def _names(folder: Path, kind: str) -> Names:
         for row, (key, text) in _rows(path, "id", "text"):
             if key in texts:
                 raise MaghubError(f"{key} comes twice", where=f"{path}, row {row}")
-            texts[key] = clean_text(text)
+            texts[key] = text  # as it is: one entity is called null, and rightly so
         if found and set(texts) != set(found[0]):
             odd = sorted(set(texts) ^ set(found[0]))[0]
             what = f"{odd} is in only one of {kind}2text.txt and {kind}2textlong.txt"
