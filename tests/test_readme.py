@@ -14,6 +14,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.integration
+@pytest.mark.timeout(1200)
 def test_readme_runs_from_top_to_bottom(tmp_path: Path) -> None:
     blocks = BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
     assert {language for language, _ in blocks} == {"", "python", "bash"}
