@@ -9,8 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from maghub.errors import MaghubError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _FIXES = {
     errno.ENOSPC: "free some disk space and run it again; nothing was left half-written",
@@ -45,12 +49,17 @@ def fsync_folder(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a text file (UTF-8, \\n) atomically, whoever else writes it at the same time."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: Buffer) -> None:
+    """Replace a file atomically; its contents are durable before it has its name."""
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
     temporary = Path(name)
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+        with open(handle, "wb") as file:
             temporary.chmod(0o666 & ~_umask())
-            file.write(text)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

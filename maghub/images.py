@@ -124,11 +124,21 @@ def normalise(data: bytes, rule: PixelRule | None = None) -> ImageResult:
         return ImageResult(None, "refused", str(refusal))
 
 
+def decode(data: bytes, rule: PixelRule | None = None) -> Image.Image | None:
+    """The image that the pixel rule makes, as RGB and not encoded anew; None where it refuses."""
+    rule = rule or PixelRule()
+    try:
+        image, steps, turn = _opened(data, rule)
+        if not steps and image.mode == "RGB" and not _too_long(image, rule):
+            with _complete_images_only():
+                image.load()
+            return image
+        return _pixels(image, rule, steps, turn).convert("RGB")
+    except Exception:  # decoders raise nearly anything on broken data
+        return None
+
+
 def _normalise(data: bytes, rule: PixelRule) -> ImageResult:
-    if not data:
-        raise _Refused("empty")
-    if len(data) > rule.max_bytes:
-        raise _Refused("too many bytes")
     image, steps, turn = _opened(data, rule)
     try:
         with _complete_images_only():
@@ -136,13 +146,7 @@ def _normalise(data: bytes, rule: PixelRule) -> ImageResult:
         compliant = image.format in ("JPEG", "MPO", "PNG") and image.mode in ("RGB", "L")
         if compliant and not steps and not _too_long(image, rule):
             return ImageResult(data, "kept", None, *image.size)
-        pixels = _eight_bits(image, rule, steps)
-        if turn is not None:
-            pixels = pixels.transpose(turn)
-        if _too_long(pixels, rule):
-            steps.append("resized")
-            side = rule.max_side or 0
-            pixels.thumbnail((side, side), Image.Resampling.LANCZOS)
+        pixels = _pixels(image, rule, steps, turn)
         # Colours were not converted, so a profile still holds; all other metadata is left behind.
         profile = image.info.get("icc_profile") if pixels.mode == image.mode else None
         pixels.info = {}
@@ -158,10 +162,30 @@ def _normalise(data: bytes, rule: PixelRule) -> ImageResult:
     return ImageResult(out.getvalue(), "encoded", None, *pixels.size, tuple(steps))
 
 
+def _pixels(
+    image: ImageFile.ImageFile, rule: PixelRule, steps: list[str], turn: Image.Transpose | None
+) -> Image.Image:
+    """The pixels that the rule makes of an opened image; adds what it took to ``steps``."""
+    with _complete_images_only():
+        image.load()
+    pixels = _eight_bits(image, rule, steps)
+    if turn is not None:
+        pixels = pixels.transpose(turn)
+    if _too_long(pixels, rule):
+        steps.append("resized")
+        side = rule.max_side or 0
+        pixels.thumbnail((side, side), Image.Resampling.LANCZOS)
+    return pixels
+
+
 def _opened(
     data: bytes, rule: PixelRule
 ) -> tuple[ImageFile.ImageFile, list[str], Image.Transpose | None]:
     """The image, only its header read; what is known to be wrong with it; how to turn it."""
+    if not data:
+        raise _Refused("empty")
+    if len(data) > rule.max_bytes:
+        raise _Refused("too many bytes")
     steps: list[str] = []
     with _PIL_SETTINGS, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the bomb warning is decided below, broken EXIF is ignored

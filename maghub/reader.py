@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from maghub.errors import MaghubError
 from maghub.files import os_errors
-from maghub.spec import ConfigSpec
+from maghub.spec import ConfigSpec, FileEntry
 
 
 def open_parquet(path: Path, shown: str | None = None) -> pq.ParquetFile:
@@ -43,17 +43,59 @@ def iter_groups(
         file = open_parquet(folder / entry.path, entry.path)
         row = 0
         for index in range(file.num_row_groups):
-            try:
-                table = file.read_row_group(index, columns=list(columns))
-            except (OSError, pa.ArrowException) as error:
-                reason = str(error).splitlines()[0].rstrip(".")
-                raise MaghubError(
-                    f"row group {index} cannot be read ({reason})",
-                    where=entry.path,
-                    fix="the file is damaged: copy or build it again",
-                ) from None
+            table = _read_group(file, index, columns, entry.path)
             yield entry.path, row, table
             row += table.num_rows
+
+
+def _read_group(file: pq.ParquetFile, index: int, columns: Sequence[str], shown: str) -> pa.Table:
+    try:
+        return file.read_row_group(index, columns=list(columns))
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise MaghubError(
+            f"row group {index} cannot be read ({reason})",
+            where=shown,
+            fix="the file is damaged: copy or build it again",
+        ) from None
+
+
+class RowReader:
+    """Reads ranges of rows of a config, in stored order.
+
+    The last row group is kept, so that reading on where the last range ended decodes it once.
+    """
+
+    def __init__(self, folder: Path, config: ConfigSpec, columns: Sequence[str]) -> None:
+        self.folder, self.config, self.columns = folder, config, tuple(columns)
+        self._file: tuple[str, pq.ParquetFile] | None = None
+        self._kept: tuple[str, int, pa.Table] | None = None
+
+    def __call__(self, start: int, stop: int) -> Iterator[pa.Table]:
+        """Rows ``start..stop``, one table per row group."""
+        first = 0
+        for entry in self.config.files:
+            if first < stop and first + entry.rows > start:
+                yield from self._within(entry, start - first, stop - first)
+            first += entry.rows
+
+    def _within(self, entry: FileEntry, start: int, stop: int) -> Iterator[pa.Table]:
+        if self._file is None or self._file[0] != entry.path:
+            self._file = entry.path, open_parquet(self.folder / entry.path, entry.path)
+        file = self._file[1]
+        row = 0
+        for index in range(file.num_row_groups):
+            end = row + file.metadata.row_group(index).num_rows
+            if row < stop and end > start:
+                low = max(start - row, 0)
+                yield self._group(file, entry.path, index).slice(low, min(stop, end) - row - low)
+            row = end
+
+    def _group(self, file: pq.ParquetFile, path: str, index: int) -> pa.Table:
+        if self._kept is None or self._kept[:2] != (path, index):
+            self._kept = None  # two at once would double the memory
+            self._kept = path, index, _read_group(file, index, self.columns, path)
+        return self._kept[2]
 
 
 def read_columns(
