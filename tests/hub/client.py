@@ -1,12 +1,18 @@
-"""Runs the real client in processes of its own against the test Hub."""
+"""Runs the real client against the test Hub: in processes of its own, or patched, in this one."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
+from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 
 from tests.hub.server import WRITER, HubServer
 
@@ -37,3 +43,29 @@ def maghub(
 
 def _run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+
+
+@contextmanager
+def in_process(hub: HubServer, home: Path, token: str | None = WRITER) -> Iterator[None]:
+    """Point the client of this process at the Hub; waiting between two tries takes no time."""
+    patch = pytest.MonkeyPatch()
+    for name, value in hub.env(home, token).items():
+        patch.setenv(name, value)
+    if token is None:
+        patch.delenv("HF_TOKEN", raising=False)
+    constants = "huggingface_hub.constants"
+    patch.setattr(f"{constants}.ENDPOINT", hub.url)
+    template = hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+    patch.setattr(f"{constants}.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    patch.setattr(f"{constants}.HF_HUB_DISABLE_XET", True)
+    patch.setattr(f"{constants}.HF_HUB_CACHE", str(home / "hf" / "hub"))
+    patch.setattr(f"{constants}.HF_TOKEN_PATH", str(home / "hf" / "token"))
+    no_wait = SimpleNamespace(sleep=lambda seconds: None)
+    patch.setattr("huggingface_hub.utils._http.time", no_wait)
+    patch.setattr("tenacity.nap.time", no_wait)
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
+        patch.undo()

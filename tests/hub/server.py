@@ -145,6 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._note(path, 0, len(body), 0)
             return self._hang_up()
         body += self.rfile.read(size - len(body))
+        if len(body) < size:
+            self.close_connection = True  # the client died in the middle
+            return None
         if fault is not None and fault.call is not None:
             fault.call()
         if fault is not None and kind == "slow":

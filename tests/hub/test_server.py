@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -87,12 +86,6 @@ show({
     "model": status(lambda: api.create_repo("maghub/model", **kind)),
 })
 """
-
-
-@pytest.fixture
-def hub() -> Any:
-    with HubServer(page_size=5) as server:
-        yield server
 
 
 def test_push_to_hub_load_dataset_streaming_snapshot_and_filesystem(
