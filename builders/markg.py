@@ -8,8 +8,7 @@ and belong to third parties: they are read from the user's own copy and stay on 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,11 @@ from datasets import ClassLabel, Features, Value
 
 from maghub import layout
 from maghub.builders._fetch import Remote, raw_folder
-from maghub.builders._formats.archives import Index, open_archive, parent
+from maghub.builders._formats.archives import open_archive, parent
 from maghub.builders._formats.tables import Layout
 from maghub.builders._formats.tables import Table as TextTable
 from maghub.builders._formats.text import Record, read_jsonl
+from maghub.builders._keyed_pictures import KeyedPictures
 from maghub.builders._source import Facts, Source, SourceBuilder, Table, in_memory
 from maghub.builders._triplets import (
     ENTITIES,
@@ -100,24 +100,6 @@ def _analogy(record: Record, entities: Names, relations: Names) -> dict[str, obj
     return row | {"mode": mode}
 
 
-@dataclass
-class _Pictures:
-    """The first picture (by name) in the folder of each entity; upstream gives no order."""
-
-    path: Path
-    keys: tuple[str, ...]
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path, "keys": self.keys}
-
-    @cached_property
-    def index(self) -> Index:
-        return open_archive(self.path).index(parent, SUFFIXES)
-
-    def __call__(self, row: int) -> bytes | None:
-        return self.index.read(self.keys[row])
-
-
 class MarkgSource(Source):
     """MarKG and MARS from the repository's files."""
 
@@ -146,7 +128,10 @@ class MarkgSource(Source):
         entities, relations, kept, _ = self._read
         places = (self._folder / name for name in IMAGES)
         images = next((place for place in places if place.is_dir()), None)
-        keys = tuple(entities.names)
+        pictures = None
+        if images is not None:  # several an entity, in no order: the first by name
+            keys = tuple(entities.names)
+            pictures = KeyedPictures(partial(open_archive, images), parent, SUFFIXES, keys)
         text = {"name": STRING, "description": STRING}
         relation_columns = relations.columns("rel_id")
         own = [key.startswith("A") for key in relations.names]
@@ -155,7 +140,7 @@ class MarkgSource(Source):
             entity_table(
                 entities.columns("entity_id"),
                 {"entity_id": STRING, **text},
-                _Pictures(images, keys) if images is not None else None,
+                pictures,
             ),
             in_memory(
                 RELATIONS,

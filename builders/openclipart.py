@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -34,6 +34,7 @@ from maghub.builders._graph import (
     stratified_rule,
     uniform_negatives,
 )
+from maghub.builders._keyed_pictures import KeyedPictures
 from maghub.builders._source import SourceBuilder
 from maghub.errors import MaghubError
 from maghub.images import PixelRule
@@ -85,24 +86,6 @@ def _key(name: str) -> str:
 
 def _open(path: Path) -> Archive:
     return open_archive(path, LIMITS) if path.is_dir() else open_deb(path)
-
-
-@dataclass
-class _Pictures:
-    """PNG bytes by node; the package is opened once in each process that reads it."""
-
-    path: Path
-    keys: tuple[str, ...] = ()
-
-    @cached_property
-    def index(self) -> Index:
-        return _open(self.path).index(_key, suffixes=(".png",))
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path, "keys": self.keys}
-
-    def __call__(self, node: int) -> bytes | None:
-        return self.index.read(self.keys[node])
 
 
 @dataclass(frozen=True)
@@ -212,7 +195,7 @@ class OpenclipartSource(GraphSource):
     def read(self) -> Graph:
         """Undirected, no loops; a pair may carry both relations (key src, dst, relation)."""
         places = _locate(self.raw_dir)
-        pictures = _Pictures(places["png"])
+        pictures = KeyedPictures(partial(_open, places["png"]), _key, (".png",))
         found = list(_clips(places["svg"], pictures.index))
         clips, counts = _public(found, pictures.index)
         names = sorted({clip.category for clip in clips})
