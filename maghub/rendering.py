@@ -177,9 +177,15 @@ def _encoders(spec: FolderSpec) -> str:
             f"{enc.pooling}; {'L2-normalised' if enc.normalized else 'not normalised'}; {enc.dtype}"
         )
         source = f"{enc.model_id} @ {enc.revision} ({enc.library}, {enc.licence})"
-        rows.append([f"`{enc.config}`", source, dims, form, enc.projection or "none", missing])
-    header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows"]
-    return table(header, rows) if rows else ""
+        cut = "-" if enc.truncated_texts is None else f"{enc.truncated_texts:,}"
+        name, projection = f"`{enc.config}`", enc.projection or "none"
+        rows.append([name, source, dims, form, projection, missing, cut])
+    header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows", "cut"]
+    if not rows:
+        return ""
+    notes = [f"`{enc.config}`: {enc.note}" for enc in spec.encoders if enc.note]
+    cut_means = "cut: texts longer than the model reads, of which it saw the beginning"
+    return "\n\n".join([table(header, rows), _bullets((cut_means, *notes))])
 
 
 def _counted(spec: FolderSpec) -> str:

@@ -137,6 +137,7 @@ class NegativesRule(Model):
 class EncoderProvenance(Model):
     """Everything needed to make the vectors of one embedding config again.
 
+    ``dtype`` is how vectors are stored, ``compute`` the precision of the model's arithmetic.
     Vectors taken from upstream (``origin`` upstream) say what upstream says of them; what nobody
     recorded is None.
     """
@@ -159,9 +160,12 @@ class EncoderProvenance(Model):
     projection: str | None = None
     batch_size: int | None = None
     batch_plan: str | None = None
+    compute: str | None = None
+    device: str | None = None
     versions: dict[str, str] = {}
     missing: dict[str, int]
     truncated_texts: int | None = None
+    note: str | None = None
 
 
 class Policy(Model):

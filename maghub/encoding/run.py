@@ -4,62 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from maghub import layout, registry, schema
 from maghub.cards import read_card
-from maghub.encoding.base import Encoder
-from maghub.encoding.elements import encode_elements, graph_tables
-from maghub.encoding.vectors import BLOCK_ROWS, choose_modalities, encode_column, provenance
+from maghub.encoding.base import EncoderSpec
+from maghub.encoding.elements import element_jobs, graph_tables
+from maghub.encoding.engine import EngineName, Recipe, absolute, open_engine
+from maghub.encoding.inputs import NodeInputs
+from maghub.encoding.job import STAGING, BatchSize, Job, make, node_index
+from maghub.encoding.vectors import choose_modalities
+from maghub.encoding.working import locked, working_folder
+from maghub.errors import MaghubError
 from maghub.files import fsync_folder, os_errors
-from maghub.reader import iter_groups
 from maghub.spec import ConfigSpec, EncoderProvenance, FolderSpec, read_spec
-from maghub.tables import Table
-from maghub.writing import write_config, write_metadata
-
-PLAN = f"blocks of {BLOCK_ROWS} nodes in stored order; texts sorted by tokens within a block"
-
-
-@dataclass(frozen=True)
-class _ReadVectors:
-    """Rows of an embedding config from mapped files, one per modality (picklable)."""
-
-    vectors: dict[str, str]
-    present: dict[str, NDArray[np.bool_]]
-
-    def __call__(self, start: int, stop: int) -> pa.Table:
-        columns: dict[str, object] = {layout.NODE_ID: np.arange(start, stop)}
-        for modality, path in self.vectors.items():
-            block = np.load(path, mmap_mode="r")[start:stop]
-            flat = pa.array(np.ascontiguousarray(block).reshape(-1))
-            columns[modality] = pa.FixedSizeListArray.from_arrays(flat, block.shape[1])
-        for modality, flags in self.present.items():
-            columns[layout.has_column(modality)] = flags[start:stop]
-        return pa.table(columns)
-
-
-def _blocks(
-    folder: Path, nodes: ConfigSpec, column: str
-) -> Iterator[tuple[NDArray[np.int64], list[object]]]:
-    """Blocks of up to BLOCK_ROWS (node ids, values), a pure function of the stored rows."""
-    ids: list[NDArray[np.int64]] = []
-    values: list[object] = []
-    for _, _, table in iter_groups(folder, nodes, [layout.NODE_ID, column]):
-        ids.append(np.asarray(table[layout.NODE_ID].combine_chunks()))
-        values += table[column].to_pylist()
-        while len(values) >= BLOCK_ROWS:
-            joined = np.concatenate(ids)
-            yield joined[:BLOCK_ROWS], values[:BLOCK_ROWS]
-            ids, values = [joined[BLOCK_ROWS:]], values[BLOCK_ROWS:]
-    if values:
-        yield np.concatenate(ids), values
+from maghub.writing import write_metadata
 
 
 def encode(
@@ -67,87 +30,106 @@ def encode(
     encoder: str,
     modalities: Sequence[str] | None = None,
     *,
-    device: str = "cpu",
+    device: str = "auto",
+    dtype: str | None = None,
+    model_path: str | Path | None = None,
+    batch_size: BatchSize = "auto",
+    projection: int | None = None,
+    resume: bool = True,
+    engine: EngineName = "local",
+    address: str | None = None,
 ) -> FolderSpec:
     """Write an encoder's vectors into a published folder, as embedding configs.
 
     Of a graph: ``embeddings-<encoder>``, one row per node. Of question sets with a graph per row
     (CLeGR): ``embeddings-<encoder>-<set>``, one row per node and edge of each graph.
-    The configs appear complete or not at all; card and ``maghub.json`` record model, revision,
-    pooling, normalisation, dtype, batch plan, library versions, missing inputs and truncations.
-    An existing config of the same name is replaced.
+    The configs appear complete or not at all, after they were read back and checked; card and
+    ``maghub.json`` come last. An existing config of the same name is replaced.
+
+    What is finished is kept in the hidden folder ``.encode-<encoder>`` of the dataset, shard by
+    shard. A run that was interrupted goes on from there and ends with the bytes that it would have
+    given without the interruption. Memory does not grow with the number of nodes.
 
     Args:
         folder: A published folder with a ``nodes`` config, or with tables of graphs.
-        encoder: A registered encoder name.
+        encoder: A registered encoder name, or one like ``timm:resnet18``.
         modalities: ``text`` and/or ``image``; None takes all that both sides have.
-        device: torch device.
+        device: torch device; ``auto`` takes a GPU where there is one.
+        dtype: Precision to compute in; None takes the encoder's own. (Vectors are stored as its
+            spec says.)
+        model_path: Local folder with the model's files; None takes the Hub or its cache.
+        batch_size: Inputs per batch; ``auto`` is the encoder's own on a CPU, what fits on a GPU.
+        projection: Width of a seeded random projection, recorded; None keeps the native width. The
+            config is then ``embeddings-<encoder>-proj<width>``.
+        resume: Whether to go on from what an interrupted run has finished.
+        engine: ``local``, or ``ray`` for a pool of actors; both give the same bytes.
+        address: A Ray cluster; it must see ``folder`` (and ``model_path``) under the same path.
 
     Raises:
         MaghubError: Unknown encoder, missing extra, nothing to encode, or the disk refuses.
     """
     path = Path(folder)
+    if batch_size != "auto" and batch_size < 1:
+        raise MaghubError(f"a batch cannot hold {batch_size} inputs", fix="give 1 or more, or auto")
     spec = read_spec(path)
-    model: Encoder = registry.get("encoders", encoder)(device=device)
-    make = encode_elements if graph_tables(spec) else _encode_nodes
-    with os_errors(path):
-        work = Path(tempfile.mkdtemp(prefix=".encode-", dir=path))
-        try:
-            made = list(make(path, spec, model, modalities, work))
-            for config, facts in made:
-                spec = _with_config(spec, config, facts)
-                _put_in_place(path, work, config)
-            write_metadata(path, read_card(path / layout.CARD_SOURCE_FILE), spec)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return spec
+    factory = registry.get("encoders", encoder)
+    recipe = Recipe(factory, device, dtype, absolute(model_path), projection)
+    with os_errors(path), open_engine(engine, recipe, address) as runner:
+        own = runner.facts.spec
+        jobs = element_jobs if graph_tables(spec) else _node_job
+        planned = list(jobs(path, spec, own, modalities))
+        with working_folder(path, own.name, resume=resume) as work:
+            made = [make(path, job, runner, work, batch_size) for job in planned]
+            return _publish(path, work, made)
 
 
-def _encode_nodes(
-    folder: Path, spec: FolderSpec, model: Encoder, wanted: Sequence[str] | None, work: Path
-) -> Iterator[tuple[ConfigSpec, EncoderProvenance]]:
-    """The one config of a graph's nodes, and its provenance."""
+def _node_keys(start: int, stop: int) -> Mapping[str, object]:
+    return {layout.NODE_ID: np.arange(start, stop)}
+
+
+def _node_job(
+    folder: Path, spec: FolderSpec, encoder: EncoderSpec, wanted: Sequence[str] | None
+) -> Iterator[Job]:
+    """The one config of a graph's nodes."""
     nodes = spec.config(layout.NODES)
-    chosen = choose_modalities(nodes.features, model, wanted)
-    present, counts = {}, {}
-    for modality in chosen:
-        blocks = _blocks(folder, nodes, modality)
-        target = work / f"{modality}.npy"
-        present[modality], counts[modality] = encode_column(
-            model, modality, nodes.rows, blocks, target
-        )
-    config = write_config(work, _table(model, chosen, nodes, work, present))
-    assert config is not None
-    yield config, provenance(model, config.name, chosen, counts, PLAN)
-
-
-def _table(
-    model: Encoder,
-    chosen: Sequence[str],
-    nodes: ConfigSpec,
-    work: Path,
-    present: dict[str, NDArray[np.bool_]],
-) -> Table:
-    dims = {modality: model.spec.dim[modality] for modality in chosen}
-    width = sum(dims.values()) * np.dtype(model.spec.dtype).itemsize
-    return Table(
-        config=layout.embeddings_config(model.spec.name),
+    chosen = choose_modalities(nodes.features, encoder, wanted)
+    dims = {modality: encoder.dim[modality] for modality in chosen}
+    yield Job(
+        config=layout.embeddings_config(encoder.name),
         kind="embeddings",
-        features=schema.embeddings_features(dims, model.spec.dtype),
+        target=nodes,
+        features=schema.embeddings_features(dims, encoder.dtype),
+        modalities=chosen,
+        inputs=NodeInputs(folder, nodes),
+        num_inputs=nodes.rows,
         num_rows=nodes.rows,
-        read=_ReadVectors({m: str(work / f"{m}.npy") for m in chosen}, present),
-        part_size=max(1, (64 << 20) // width),
-        target=layout.NODES,
+        index=partial(node_index, folder, nodes),
+        keys=_node_keys,
     )
+
+
+def _publish(
+    folder: Path, work: Path, made: Sequence[tuple[ConfigSpec, EncoderProvenance]]
+) -> FolderSpec:
+    """Put finished configs in place, then bring ``maghub.json`` and the card up to date."""
+    with locked(folder, wait=True):  # another encoder's run may end at the same time
+        spec = read_spec(folder)
+        for config, facts in made:
+            _put_in_place(folder, work, config)
+            spec = _with_config(spec, config, facts)
+        write_metadata(folder, read_card(folder / layout.CARD_SOURCE_FILE), spec)
+    return spec
 
 
 def _put_in_place(folder: Path, work: Path, config: ConfigSpec) -> None:
     """Move the finished config beside the others; the old one goes only when the new one stands."""
-    target = folder / config.name
-    fsync_folder(work / config.name)
+    target, finished = folder / config.name, work / STAGING / config.name
+    fsync_folder(finished)
     if target.exists():
-        os.replace(target, work / f"old-{config.name}")
-    os.replace(work / config.name, target)
+        old = work / f"old-{config.name}"
+        shutil.rmtree(old, ignore_errors=True)
+        os.replace(target, old)
+    os.replace(finished, target)
     fsync_folder(folder)
 
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from maghub import layout
-from maghub.encoding.elements import Elements, elements_of
+from maghub.elements import Elements, elements_of
 from maghub.validating.opened import NULL, REBUILD, Opened
 from maghub.validating.vectors import ENCODE
 
