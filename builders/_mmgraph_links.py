@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from maghub import layout, schema
+from maghub.builders._formats._files import give_back
 from maghub.builders._formats.torchfiles import EdgeSplit
 from maghub.builders._graph import Negatives, Rule, StoredEdges, store_undirected
 from maghub.builders._source import Table
@@ -78,6 +79,7 @@ class _Rows:
         for number, block in enumerate(self.blocks):
             mine = self.which[start:stop] == number
             found[mine] = block[self.row[start:stop][mine]]
+            give_back(block)
         return found
 
 

@@ -7,6 +7,8 @@ import os
 import zipfile
 from pathlib import Path
 
+import numpy as np
+
 from maghub.errors import MaghubError
 
 
@@ -32,6 +34,19 @@ def map_file(path: str | os.PathLike[str]) -> memoryview:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise cannot_open(path, error) from None
+
+
+def give_back(array: np.ndarray) -> None:
+    """Let go of the pages of a mapped file that were read so far; they can be read again.
+
+    A process that passes over a large file once would else be charged for all of it.
+    """
+    base: object = array
+    while hasattr(base, "base"):  # an array, or what as_strided puts between two
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else None
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def unzipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._files import fail
+from ._files import fail, give_back
 from .npz import read_npy
 from .torchfiles import read_feature_tensor
 
@@ -70,6 +70,7 @@ class Features:
         counts = self.counts
         native = self.array.dtype.newbyteorder("=")
         block = np.array(self.array[start:stop], dtype=native, order="C")
+        give_back(self.array)
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             bad = block[~finite]

@@ -16,6 +16,7 @@ from upstream import MmGraph, write_mmgraph
 import maghub
 from maghub.builders import _fetch
 from maghub.builders._fetch import Remote
+from maghub.builders._formats.features import open_features
 from maghub.builders.mmgraph import ENCODERS, EleFashionSource
 from tests.helpers.built import (
     check_valid,
@@ -207,3 +208,21 @@ def test_a_record_without_text(tmp_path: Path) -> None:
     lines(tmp_path / "raw", lambda found: found.insert(0, record))
     line = refusal("ele-fashion", tmp_path / "raw", tmp_path / "no", **FEW)
     assert "raw-text.jsonl, column raw_text, row 1: no such key; it has asin, text" in line
+
+
+def test_vectors_are_passed_over_without_keeping_them_in_memory(tmp_path: Path) -> None:
+    """What a mapped file holds may be read again, but is not held."""
+    status = Path("/proc/self/smaps")
+    if not status.exists():
+        pytest.skip("only Linux tells what is resident of a file")
+    file = tmp_path / "clip_feat.pt"
+    torch.save(torch.ones(40_000, 512), file)
+    text, image = open_features(file).halves()
+    for block, has in zip(text.blocks(), image.blocks(), strict=True):
+        assert block[0].all()
+        assert has[1].all()
+    parts = status.read_text().split(str(file))[1:]
+    assert len(parts) == 1
+    resident = re.search(r"Rss:\s+(\d+) kB", parts[0])
+    assert resident is not None
+    assert int(resident[1]) < 40_000  # of 80,000
