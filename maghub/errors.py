@@ -52,9 +52,10 @@ def place(file: object, column: str | None = None, row: int | None = None) -> st
 def nearest(name: str, known: Iterable[str], *, kind: str) -> MaghubError:
     """The error for an unknown name, with the nearest known ones."""
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    lowered = {own.lower(): own for own in names}
+    close = difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)
     if close:
-        fix = f"did you mean {' or '.join(close)}?"
+        fix = f"did you mean {' or '.join(lowered[own] for own in close)}?"
     elif names:
         fix = f"known: {', '.join(names[:20])}" + (", ..." if len(names) > 20 else "")
     else:
