@@ -73,10 +73,7 @@ def resolve(name: str | Path) -> Path:
     found = _local(text) or _from_hub(text)
     if found is None:
         raise _unknown(text)
-    if isinstance(found, Path):
-        return found
-    found.fetch(*found.spec.configs)
-    return found.folder
+    return found if isinstance(found, Path) else found.whole()
 
 
 def load(name: str | Path) -> MAG:

@@ -76,6 +76,12 @@ class HubFolder:
             for _ in track(pool.map(self._download, missing), "downloading", len(missing)):
                 pass
 
+    def whole(self) -> Path:
+        """The folder with everything in it."""
+        self._download(layout.CARD_FILE)
+        self.fetch(*self.spec.configs)
+        return self.folder
+
     def address(self, path: str) -> str:
         """Where to read a file without storing it: here if it is cached, else on the Hub."""
         if (self.folder / path).exists():

@@ -16,7 +16,7 @@ from maghub.hub.known import Known, read_known, seen, with_own, write_known
 from maghub.hub.plan import Plan, Remote, batches, overwritten, same
 from maghub.hub.policy import METADATA, Cleared
 from maghub.hub.remote import MAIN, Committed, Head, RemoteRepo
-from maghub.layout import CARD_FILE, SPEC_FILE
+from maghub.layout import SPEC_FILE
 from maghub.progress import track
 from maghub.spec import FolderSpec
 
@@ -24,7 +24,6 @@ ATTEMPTS = 5
 BATCH_FILES, BATCH_BYTES = 64, 1 << 30
 MAX_COMMIT_FILES = 25_000
 _CHECKING_THREADS = 8
-_HUBS_OWN = {".gitattributes", CARD_FILE}
 _PLAN_AGAIN = (400, 404, 409, 412, 422)
 """Refusals of a commit that a new plan on the newest head, with fresh uploads, may get around."""
 
@@ -57,6 +56,11 @@ def open_branch(remote: RemoteRepo, *, private: bool) -> Head:
     if head is None:
         raise remote.missing_error()
     return head
+
+
+def _is_prose(path: str) -> bool:
+    """Whether a file is what a repo may hold before its data: a licence, a card, .gitattributes."""
+    return "/" not in path and path.rpartition(".")[2] in ("md", "txt", "gitattributes", path)
 
 
 class Job:
@@ -106,9 +110,9 @@ class Job:
     def _remote_spec(self, commit: str, tree: Remote) -> FolderSpec | None:
         """What the repo says it holds; a repo of something else is refused."""
         if SPEC_FILE not in tree:
-            if others := sorted(tree.keys() - _HUBS_OWN):
-                what = f"holds files ({others[0]}, ...) but no {SPEC_FILE}, so it is no dataset"
-                raise MaghubError(f"{what} of maghub", where=self.remote, fix="choose another name")
+            if data := sorted(path for path in tree if not _is_prose(path)):
+                what = f"holds data ({data[0]}) but no {SPEC_FILE}, so it is no dataset of maghub"
+                raise MaghubError(what, where=self.remote, fix="choose another name")
             return None
         if same(self.cleared.files[SPEC_FILE], tree[SPEC_FILE]):
             return self.cleared.spec
@@ -198,8 +202,8 @@ class Job:
     # -- checking ----------------------------------------------------------------------------
 
     def verify(self, commit: str) -> None:
-        """Compare the remote tree with the folder, and ask for every file that was sent (for all
-        of them where nothing was): what the Hub has lost is sent again, once.
+        """Compare the remote tree with the folder, and ask for the head of every file: what the Hub
+        has lost is sent again, once.
 
         Raises:
             MaghubError: The commit is not what was pushed.
@@ -209,8 +213,7 @@ class Job:
         if wrong := [path for path, file in files.items() if not same(file, tree.get(path))]:
             what = f"{wrong[0]} on the Hub is not what was pushed"
             raise MaghubError(what, where=self.remote, fix="push again")
-        paths = self.plan.uploads or tuple(files)
-        if lost := self._lost(paths, commit):
+        if lost := self._lost(tuple(files), commit):
             again(self._upload, lost)
             if lost := self._lost(lost, commit):
                 what = f"the Hub has lost {lost[0]}"

@@ -22,14 +22,14 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python code (``sys.argv[1:]`` are ``args``) in a fresh process."""
     command = [sys.executable, "-c", code, *map(str, args)]
-    return _run(command, hub.env(home, token) | env)
+    return _run(command, home, hub.env(home, token) | env)
 
 
 def result(hub: HubServer, home: Path, code: str, *args: object, **options: Any) -> Any:
     """Run Python code that ends with ``show(value)``; gives the value back."""
     show = "import json\ndef show(value): print('=>' + json.dumps(value, default=str))\n"
     done = run(hub, home, show + code, *args, **options)
-    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+    assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.rpartition("=>")[2])
 
 
@@ -38,11 +38,15 @@ def maghub(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line."""
     command = [str(Path(sys.executable).with_name("maghub")), *map(str, args)]
-    return _run(command, hub.env(home, token) | env)
+    return _run(command, home, hub.env(home, token) | env)
 
 
-def _run(command: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+def _run(command: list[str], home: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run in a folder of its own: a folder ``maghub/emoji`` would come before the repo."""
+    place = home / "place"
+    place.mkdir(parents=True, exist_ok=True)
+    options = {"capture_output": True, "text": True, "timeout": 200}
+    return subprocess.run(command, cwd=place, env=env, **options)  # type: ignore[call-overload]
 
 
 @contextmanager

@@ -103,6 +103,7 @@ class HubServer:
             "HF_HUB_DISABLE_XET": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
             "HF_HOME": str(home / "hf"),
             "MAGHUB_CACHE": str(home / "maghub"),
         }
