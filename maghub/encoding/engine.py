@@ -59,6 +59,25 @@ def chosen_device(name: str) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def default_threads() -> int:
+    """CPU threads that torch would use here."""
+    try:
+        import torch
+    except ImportError:
+        return 1
+    return torch.get_num_threads()
+
+
+def use_threads(count: int) -> None:
+    """Let torch compute with so many CPU threads."""
+    try:
+        import torch
+    except ImportError:
+        return
+    if torch.get_num_threads() != count:
+        torch.set_num_threads(count)
+
+
 class Facts(NamedTuple):
     """What a plan must know of a loaded encoder."""
 
@@ -103,8 +122,13 @@ class LocalEngine:
         self, plan: Plan, inputs: Inputs, shards: Sequence[Shard]
     ) -> Iterator[tuple[Shard, pa.Buffer]]:
         """Finished shards, in order."""
-        for shard in shards:
-            yield shard, encode_shard(self.model, inputs, plan, shard)
+        before = default_threads()
+        use_threads(plan.threads)
+        try:
+            for shard in shards:
+                yield shard, encode_shard(self.model, inputs, plan, shard)
+        finally:
+            use_threads(before)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pyarrow as pa
 from datasets import Features
 
 from maghub import layout
-from maghub.encoding.engine import Engine
+from maghub.encoding.engine import Engine, default_threads
 from maghub.encoding.inputs import Inputs
 from maghub.encoding.plan import Plan, shard_rows
 from maghub.encoding.shards import ShardStore
@@ -132,10 +132,10 @@ def make(
 
 
 def _plan(job: Job, engine: Engine, work: Path, batch_size: BatchSize) -> Plan:
-    """The plan; ``auto`` is what an interrupted run of the same plan resolved it to, if any."""
+    """The plan; batch size and threads are those of an interrupted run of the same plan, if any."""
     facts = engine.facts
 
-    def of(size: int) -> Plan:
+    def of(size: int, threads: int) -> Plan:
         return Plan(
             config=job.config,
             inputs=tuple(entry.sha256 for entry in job.target.files),
@@ -147,15 +147,17 @@ def _plan(job: Job, engine: Engine, work: Path, batch_size: BatchSize) -> Plan:
             encoder=facts.spec,
             versions=facts.versions,
             device=facts.device,
+            threads=threads,
             projection=facts.projection,
         )
 
-    if batch_size != "auto":
-        return of(batch_size)
     stored = stored_plan(work / job.config)
-    if stored is not None and stored == of(stored.batch_size):
-        return stored
-    return of(engine.batch_size(job.modalities))
+    if stored is not None:
+        size = stored.batch_size if batch_size == "auto" else batch_size
+        if stored == of(size, stored.threads):
+            return stored
+    size = engine.batch_size(job.modalities) if batch_size == "auto" else batch_size
+    return of(size, default_threads())
 
 
 def _table(job: Job, store: ShardStore, index: Path) -> Table:
@@ -217,7 +219,7 @@ def _provenance(
         batch_size=plan.batch_size,
         batch_plan=plan.describe(),
         compute=own.compute,
-        device=plan.device,
+        device=f"{plan.device}, {plan.threads} threads" if plan.device == "cpu" else plan.device,
         versions=plan.versions,
         missing=missing,
         truncated_texts=truncated[layout.TEXT] if layout.TEXT in chosen else None,

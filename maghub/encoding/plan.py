@@ -42,6 +42,7 @@ class Plan(Model):
         encoder: The encoder as it was loaded, its revision included.
         versions: Versions of the libraries that compute the vectors.
         device: Kind of device that computes them.
+        threads: CPU threads of the arithmetic; convolutions of some shapes depend on it.
         projection: What is done to the vectors afterwards, in words.
     """
 
@@ -55,6 +56,7 @@ class Plan(Model):
     encoder: EncoderSpec
     versions: dict[str, str]
     device: str
+    threads: int
     projection: str | None = None
 
     @property

@@ -1,0 +1,200 @@
+"""The Ray Data engine: actors hold the encoder, the plan's shards are the blocks.
+
+A block is one row: the number of a shard on the way in, the bytes of its file on the way out, so
+Ray can neither split nor merge what must be encoded together. Each actor reads its shards' inputs
+itself, which is why a cluster must see the dataset's folder under the same path everywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from maghub.encoding.batch_size import automatic
+from maghub.encoding.engine import Engine, Facts, Recipe, chosen_device, facts_of, use_threads
+from maghub.encoding.inputs import Inputs
+from maghub.encoding.plan import Plan, Shard
+from maghub.encoding.shards import encode_shard
+from maghub.errors import MaghubError, MissingExtra
+
+_NUMBER, _DATA = "shard", "data"
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors that survive the way to another process."""
+    try:
+        yield
+    except MaghubError as error:
+        raise MaghubError(error.what, where=error.where, fix=error.fix) from None
+
+
+def _describe(recipe: Recipe) -> Facts:
+    with _plain_errors():
+        return facts_of(recipe.load(), recipe.device)
+
+
+def _batch_size(recipe: Recipe, modalities: Sequence[str]) -> int:
+    with _plain_errors():
+        return automatic(recipe.load(), modalities)
+
+
+class _EncodeShards:
+    """An actor: loads the encoder once, then encodes the shards it is given."""
+
+    def __init__(self, recipe: Recipe, plan: Plan, inputs: Inputs) -> None:
+        with _plain_errors():
+            self.model = recipe.load()
+            use_threads(plan.threads)
+        self.plan, self.inputs = plan, inputs
+
+    def __call__(self, batch: dict[str, NDArray[np.int64]]) -> pa.Table:
+        numbers = batch[_NUMBER].tolist()
+        with _plain_errors():
+            data = [
+                encode_shard(self.model, self.inputs, self.plan, self.plan.shard(number))
+                for number in numbers
+            ]
+        blobs = pa.array([blob.to_pybytes() for blob in data], pa.large_binary())
+        return pa.table({_NUMBER: numbers, _DATA: blobs})
+
+
+class RayEngine:
+    """Encodes in a pool of actors, one per GPU or per machine's worth of CPUs.
+
+    Args:
+        recipe: The encoder; it is loaded once by a task that describes it, then by each actor.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        import ray
+
+        self._ray, self.recipe = ray, recipe
+        with _one_line():
+            self._gpus = self._has_gpu()
+            self.facts: Facts = ray.get(self._task(_describe).remote(recipe))
+
+    def _has_gpu(self) -> bool:
+        """Whether actors need a GPU each; ``auto`` takes GPUs where the cluster has any."""
+        if self.recipe.device == "auto":
+            return self._ray.cluster_resources().get("GPU", 0) >= 1
+        return chosen_device(self.recipe.device).startswith("cuda")
+
+    def _resources(self, threads: int = 1) -> dict[str, float]:
+        """What an actor or a task takes; no more CPUs than a machine of the cluster has."""
+        if self._gpus:
+            return {"num_gpus": 1}
+        machines = [node["Resources"].get("CPU", 0) for node in self._ray.nodes() if node["Alive"]]
+        return {"num_cpus": max(1, min(threads, int(max(machines, default=1))))}
+
+    def _task(self, function: Any) -> Any:
+        return self._ray.remote(function).options(max_retries=0, **self._resources())
+
+    def batch_size(self, modalities: Sequence[str]) -> int:
+        """What ``auto`` stands for where the actors run."""
+        with _one_line():
+            size: int = self._ray.get(self._task(_batch_size).remote(self.recipe, modalities))
+        return size
+
+    def _actors(self, needs: dict[str, float], shards: int) -> int:
+        """How many actors the cluster can hold, and no more than there are shards."""
+        resources = self._ray.cluster_resources()
+        kind = "GPU" if self._gpus else "CPU"
+        (need,) = needs.values()
+        return max(1, min(int(resources.get(kind, 1) // need), shards))
+
+    def run(
+        self, plan: Plan, inputs: Inputs, shards: Sequence[Shard]
+    ) -> Iterator[tuple[Shard, pa.Buffer]]:
+        """Finished shards, in the order they are finished in."""
+        if not shards:
+            return
+        import ray.data
+
+        needs = self._resources(plan.threads)
+        actors = self._actors(needs, len(shards))
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        # Made here and not by tasks, which would wait for the CPUs that the actors hold.
+        rows = [{_NUMBER: shard.number} for shard in shards]
+        blocks = ray.data.from_items(rows, override_num_blocks=len(rows))
+        encoded = blocks.map_batches(
+            _EncodeShards,
+            fn_constructor_args=(self.recipe, plan, inputs),
+            batch_size=1,
+            batch_format="numpy",
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=actors),
+            **needs,
+        )
+        with _one_line():
+            for table in encoded.iter_batches(batch_size=None, batch_format="pyarrow"):
+                for number, data in zip(table[_NUMBER], table[_DATA], strict=True):
+                    yield plan.shard(number.as_py()), data.as_buffer()
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Our own errors as they were raised in a worker, Ray's as one line."""
+    import ray
+
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        seen: list[BaseException] = [error]
+        while isinstance(seen[-1], Exception):
+            cause = getattr(seen[-1], "cause", None) or seen[-1].__cause__
+            if not isinstance(cause, BaseException) or cause in seen:
+                break
+            seen.append(cause)
+        for cause in seen:
+            if isinstance(cause, MaghubError):
+                raise MaghubError(cause.what, where=cause.where, fix=cause.fix) from error
+        reason = str(seen[-1]).strip().splitlines()
+        raise MaghubError(
+            f"Ray could not encode ({reason[-1] if reason else type(error).__name__})",
+            fix="run it again: finished shards are kept",
+        ) from error
+
+
+@contextmanager
+def ray_engine(recipe: Recipe, address: str | None) -> Iterator[Engine]:
+    """The engine on a cluster, on the Ray that this process is connected to, or on a local one.
+
+    Raises:
+        MissingExtra: Ray is not installed.
+        MaghubError: There is no cluster at the address.
+    """
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise MissingExtra("ray", "ray") from None
+    started = not ray.is_initialized()
+    if started:
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        try:
+            ray.init(
+                address=address or "local",
+                include_dashboard=False if address is None else None,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise MaghubError(
+                f"no Ray cluster answers at {address or 'this machine'}",
+                fix="check the address, or leave it out to encode on this machine",
+            ) from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    try:
+        yield RayEngine(recipe)
+    finally:
+        if started:
+            ray.shutdown()
