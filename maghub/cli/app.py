@@ -13,6 +13,7 @@ from maghub import __version__
 from maghub.cli import clegr as clegr_commands
 from maghub.cli import datasets as dataset_commands
 from maghub.cli import demo as demo_command
+from maghub.cli import encoding as encoding_commands
 from maghub.cli import hub as hub_commands
 from maghub.cli.output import print_error
 from maghub.errors import MaghubError
@@ -57,6 +58,7 @@ def _quiet(debug: bool) -> None:
 
 
 dataset_commands.register(app)
+encoding_commands.register(app)
 clegr_commands.register(app)
 hub_commands.register(app)
 demo_command.register(app)

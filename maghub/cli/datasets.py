@@ -1,4 +1,4 @@
-"""Commands about datasets: list, info, build, encode, validate."""
+"""Commands about datasets: list, info, build, validate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ def register(app: typer.Typer) -> None:
     app.command("list")(list_command)
     app.command("info")(info_command)
     app.command("build")(build_command)
-    app.command("encode")(encode_command)
     app.command("validate")(validate_command)
 
 
@@ -114,29 +113,6 @@ def build_command(
         return
     rows = [[c.name, c.rows, len(c.files)] for c in spec.configs]
     print_table(["config", "rows", "files"], rows, title=f"built {name} in {target}")
-
-
-def encode_command(
-    folder: Annotated[Path, typer.Argument(help="A published folder.")],
-    encoder: Annotated[str, typer.Option(help="Encoder name.")],
-    modality: Annotated[
-        str | None, typer.Option(help="text, image or text,image (default: all it can).")
-    ] = None,
-    device: Annotated[str, typer.Option(help="torch device.")] = "cpu",
-    json: Json = False,
-) -> None:
-    """Add the vectors of an encoder to a published folder."""
-    from maghub.encoding import encode
-
-    modalities = modality.split(",") if modality else None
-    spec = encode(folder, encoder, modalities, device=device)
-    made = [item for item in spec.encoders if item.encoder == encoder]
-    if json:
-        shown = [item.model_dump(mode="json") for item in made]
-        print_json(shown[0] if len(shown) == 1 else shown)
-        return
-    rows = [[one.config, m, one.dim[m], one.missing[m]] for one in made for m in one.modalities]
-    print_table(["config", "modality", "width", "missing"], rows)
 
 
 def validate_command(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -18,8 +18,7 @@ from maghub.encoding.projection import Projected
 from maghub.encoding.shards import encode_shard
 from maghub.errors import nearest
 
-EngineName = Literal["local", "ray"]
-ENGINES: tuple[EngineName, ...] = ("local", "ray")
+ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True)

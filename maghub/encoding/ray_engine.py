@@ -87,7 +87,7 @@ class RayEngine:
             return self._ray.cluster_resources().get("GPU", 0) >= 1
         return chosen_device(self.recipe.device).startswith("cuda")
 
-    def _resources(self, threads: int = 1) -> dict[str, float]:
+    def _resources(self, threads: int = 1) -> dict[str, Any]:
         """What an actor or a task takes; no more CPUs than a machine of the cluster has."""
         if self._gpus:
             return {"num_gpus": 1}
@@ -103,7 +103,7 @@ class RayEngine:
             size: int = self._ray.get(self._task(_batch_size).remote(self.recipe, modalities))
         return size
 
-    def _actors(self, needs: dict[str, float], shards: int) -> int:
+    def _actors(self, needs: dict[str, Any], shards: int) -> int:
         """How many actors the cluster can hold, and no more than there are shards."""
         resources = self._ray.cluster_resources()
         kind = "GPU" if self._gpus else "CPU"

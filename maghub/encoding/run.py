@@ -14,7 +14,7 @@ from maghub import layout, registry, schema
 from maghub.cards import read_card
 from maghub.encoding.base import EncoderSpec
 from maghub.encoding.elements import element_jobs, graph_tables
-from maghub.encoding.engine import EngineName, Recipe, absolute, open_engine
+from maghub.encoding.engine import Recipe, absolute, open_engine
 from maghub.encoding.inputs import NodeInputs
 from maghub.encoding.job import STAGING, BatchSize, Job, make, node_index
 from maghub.encoding.vectors import choose_modalities
@@ -36,7 +36,7 @@ def encode(
     batch_size: BatchSize = "auto",
     projection: int | None = None,
     resume: bool = True,
-    engine: EngineName = "local",
+    engine: str = "local",
     address: str | None = None,
 ) -> FolderSpec:
     """Write an encoder's vectors into a published folder, as embedding configs.
