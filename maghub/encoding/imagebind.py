@@ -14,7 +14,7 @@ was written. Texts are cut by CLIP's tokenizer, which comes with open_clip.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,9 +24,11 @@ from torch.nn import functional as F
 
 from maghub import layout
 from maghub.encoding.own_module import OwnModule
-from maghub.encoding.torch_encoder import Batch
 from maghub.encoding.weights import require
 from maghub.spec import Model
+
+if TYPE_CHECKING:
+    from maghub.encoding.torch_encoder import Batch
 
 EPSILON = 1e-6
 FRAMES = 2

@@ -21,7 +21,7 @@ _TEXTS = f"{_HERE}.transformers_text:TransformersText"
 _IMAGES = f"{_HERE}.transformers_image:TransformersImage"
 _CLIP = f"{_HERE}.transformers_joint:Clip"
 _SEES = f"{_HERE}.transformers_joint:VisionLanguage"
-_BACKBONES = "https://github.com/huawei-noah/Efficient-AI-Backbones/releases"
+_BACKBONES = "https://github.com/huawei-noah/Efficient-AI-Backbones"
 _UNCHECKED = "Our own module; loading the authors' checkpoint could not be checked."
 _LLAMA = "Llama 3.2 Community License"
 _UNMASKED = "OpenMAG's released features average padding too, and cannot be made again."
@@ -101,7 +101,7 @@ vig = EncoderFactory(
         batch_size=16,
         pixels=Pixels(size=224, resize=248, interpolation="bicubic", mean=_HALF, std=_HALF),
         trainable=True,
-        weights_url=_BACKBONES,
+        weights_url=f"{_BACKBONES}/releases",
         note=_UNCHECKED,
     ),
     f"{_HERE}.vig:ViGEncoder",
@@ -120,7 +120,7 @@ pyramid_tnt = EncoderFactory(
         batch_size=16,
         pixels=Pixels(size=256, resize=284, interpolation="bicubic", mean=_HALF, std=_HALF),
         trainable=True,
-        weights_url=_BACKBONES,
+        weights_url=f"{_BACKBONES}/tree/master/tnt_pytorch",
         note=f"{_UNCHECKED} OpenMAG's released code has timm's plain TNT in its place.",
     ),
     f"{_HERE}.pyramid_tnt:PyramidTNTEncoder",

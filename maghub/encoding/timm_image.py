@@ -36,7 +36,10 @@ class TimmImage(TorchEncoder):
         architecture, _, _ = spec.model_id.partition(".")
         if not timm.is_model(architecture):
             raise nearest(spec.model_id, timm.list_models(), kind="timm model")
-        config = timm.models.get_pretrained_cfg(spec.model_id)
+        try:
+            config = timm.models.get_pretrained_cfg(spec.model_id)
+        except RuntimeError:  # no such weights of that architecture
+            config = None
         if config is None or not config.hf_hub_id:
             tags = timm.list_pretrained(f"{architecture}.*")
             raise MaghubError(

@@ -132,7 +132,8 @@ class ViG(nn.Module):
         channels, grid = config.channels, config.grid
         self.stem = Stem(channels)
         self.pos_embed = nn.Parameter(torch.zeros(1, channels, grid, grid))
-        counts = torch.linspace(config.neighbours, 2 * config.neighbours, config.blocks).tolist()
+        k = config.neighbours
+        counts = torch.linspace(k, 2 * k, config.blocks, device="cpu").tolist()
         most = max(1, grid * grid // int(max(counts)))
         self.backbone = nn.Sequential(
             *(

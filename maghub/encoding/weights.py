@@ -6,6 +6,7 @@ the network, nothing is executed that came with a model, and every failure is on
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import re
@@ -94,6 +95,11 @@ def _fetched(spec: EncoderSpec) -> Path:
             fix="check the name, log in if it is private, or give a local folder as the model path",
         ) from error
     except Exception as error:  # every client library has its own errors for a dead network
+        if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise MaghubError(
+                f"{spec.model_id} cannot be kept in the Hub's cache ({error})",
+                fix="set HF_HOME to a folder with room for it",
+            ) from error
         return _cached(spec, error)
 
 
@@ -163,17 +169,33 @@ def from_pretrained(
     Raises:
         MaghubError: A weight that is used is not in the folder, or has another shape.
     """
-    model, info = auto.from_pretrained(
-        folder,
-        local_files_only=True,
-        trust_remote_code=False,
-        weights_only=True,
-        dtype=dtype,
-        output_loading_info=True,
-    )
+    with _silent_transformers():  # it would report every head that is left out, on purpose here
+        model, info = auto.from_pretrained(
+            folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            weights_only=True,
+            dtype=dtype,
+            output_loading_info=True,
+        )
     keys = [*info["missing_keys"], *(str(key) for key in info.get("mismatched_keys", ()))]
     refuse_missing([key for key in keys if not any(part in key for part in unused)], folder)
     return model
+
+
+@contextmanager
+def _silent_transformers() -> Iterator[None]:
+    from transformers.utils import logging
+
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def refuse_missing(keys: Sequence[str], folder: Path) -> None:
