@@ -196,7 +196,8 @@ class MAG:
                 for c in self.spec.of_kind("embeddings")
             ]
             error = nearest(encoder, known, kind="encoder of this folder")
-            make = f"maghub encode {self.folder} --encoder {encoder}"
+            folder = self.folder if self._hub is None else "FOLDER (from maghub pull)"
+            make = f"maghub encode {folder} --encoder {encoder}"
             raise MaghubError(error.what, fix=f"{error.fix}; make it with: {make}")
         return self.config(name)
 

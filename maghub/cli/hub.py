@@ -42,7 +42,10 @@ def push_command(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make a repo on the Hub equal to a folder, in one commit; only what differs is sent."""
+    """Make a repo on the Hub equal to a folder, in one commit; only what differs is sent.
+
+    Tested over plain LFS (HF_HUB_DISABLE_XET=1); uploads through Xet could not be tested.
+    """
     from maghub.hub.push import push
 
     _quiet()

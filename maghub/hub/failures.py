@@ -26,6 +26,7 @@ from maghub.files import os_errors
 TOKEN = "run: hf auth login, or set HF_TOKEN, with a token that may write there"
 _NETWORK = "check the network (and HF_ENDPOINT, HF_HUB_OFFLINE) and run it again"
 _BUSY = "it was tried several times: wait a while and run it again"
+_XET = "run it again; if Xet is at fault, set HF_HUB_DISABLE_XET=1"
 _CACHE = "; HF_HOME says where the cache is"
 
 
@@ -60,12 +61,16 @@ class HubError(MaghubError):
         return self.status is None
 
 
-def _said(error: HfHubHTTPError) -> str:
-    """What the server gave as a reason, without anything secret."""
-    text: str = error.server_message or f"HTTP {error.response.status_code}"
+def _clean(text: str) -> str:
+    """One short line without anything secret."""
     if token := get_token():
         text = text.replace(token, "***")
     return re.sub(r"\bhf_\w+", "***", " ".join(text.split()))[:300].rstrip(".")
+
+
+def _said(error: HfHubHTTPError) -> str:
+    """What the server gave as a reason."""
+    return _clean(error.server_message or f"HTTP {error.response.status_code}")
 
 
 def _http_error(error: HfHubHTTPError, where: str) -> HubError:
@@ -98,8 +103,6 @@ def _http_error(error: HfHubHTTPError, where: str) -> HubError:
 
 def _translated(error: BaseException, where: str) -> MaghubError | None:
     """The one-line error for whatever the client raised; None where it is none of its own."""
-    if isinstance(error, MaghubError):
-        return error
     if isinstance(error, HfHubHTTPError):
         return _http_error(error, where)
     if isinstance(error, HFValidationError):
@@ -111,6 +114,9 @@ def _translated(error: BaseException, where: str) -> MaghubError | None:
     if isinstance(error, HTTPError):
         what = f"the Hub cannot be reached ({type(error).__name__})"
         return HubError(what, where=where, fix=_NETWORK)
+    if isinstance(error, ConnectionError):  # what the Xet client raises
+        what = f"the connection failed ({_clean(str(error))})"
+        return HubError(what, where=where, fix=_XET)
     if isinstance(error, RuntimeError) and error.__cause__ is not None:
         return _translated(error.__cause__, where)
     if isinstance(error, ValueError) and "LFS batch" in str(error):
@@ -120,18 +126,25 @@ def _translated(error: BaseException, where: str) -> MaghubError | None:
 
 @contextmanager
 def hub_errors(where: str) -> Iterator[None]:
-    """Turn what the client raises inside the block into a one-line error."""
+    """Turn what the client raises inside the block into a one-line error.
+
+    Nothing behind it is shown: what the client raises may repeat what the Hub said.
+    """
+    found: MaghubError | None = None
     try:
         with os_errors(where):
             try:
                 yield
+            except MaghubError:
+                raise
             except Exception as error:
                 found = _translated(error, where)
                 if found is None:
                     raise
-                raise found from None
     except MaghubError as error:
-        if isinstance(error.__cause__, OSError) and not isinstance(error, HubError):
+        if isinstance(error.__cause__, OSError):
             fix = (error.fix or "check the disk") + _CACHE
             raise MaghubError(error.what, where=error.where, fix=fix) from None
         raise
+    if found is not None:
+        raise found from None

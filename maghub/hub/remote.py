@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token, hf_hub_url
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id
@@ -182,7 +182,8 @@ class RemoteRepo:
 
     def stored(self, path: str, commit: str) -> tuple[int | None, str | None]:
         """Size and content id of a file as it would be downloaded."""
-        url = f"{self.endpoint}/datasets/{self.repo}/resolve/{commit}/{path}"
+        args = {"repo_type": DATASET, "revision": commit, "endpoint": self.endpoint}
+        url = hf_hub_url(self.repo, path, **args)
         with hub_errors(f"{self.repo}/{path}"):
             found = self.api.get_hf_file_metadata(url=url)
         return found.size, found.etag
