@@ -167,6 +167,8 @@ class Job:
         assert self._known is not None
         self._known = with_own(self._known, self.cleared.files)
         write_known(self.folder, self.remote, self._known)
+        if (now := self.remote.head(MAIN)) is not None:  # uploading may have taken hours
+            self.cleared.require(now.visibility)
         return self._commit(operations, head)
 
     def _upload(self, paths: Sequence[str]) -> list[CommitOperationAdd]:
@@ -193,7 +195,7 @@ class Job:
         try:
             return self.remote.commit(operations, message, head.commit, create_pr=self.create_pr)
         except HubError as error:
-            if self.create_pr and error.unreachable:
+            if self.create_pr and error.transient and error.status != 429:
                 what = "the answer was lost, so the pull request may or may not exist"
                 fix = "look at the pull requests of the repo before you push again"
                 raise MaghubError(what, where=self.remote, fix=fix) from None

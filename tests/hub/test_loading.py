@@ -166,6 +166,18 @@ def test_the_bundled_sample_stands_in_where_the_hub_has_none(
             package.load("maghub/toys")
 
 
+def test_a_gated_repo_is_for_those_with_access(hub: HubServer, toy: Path, tmp_path: Path) -> None:
+    hub.put_folder(REPO, toy)
+    hub.repo(REPO).gated = "auto"
+    with in_process(hub, tmp_path / "with"):
+        assert len(package.load(REPO).edges)
+    with (
+        in_process(hub, tmp_path / "without", token=None),
+        pytest.raises(MaghubError, match="is gated and you have no access"),
+    ):
+        package.load(REPO)
+
+
 def test_paths_that_lead_out_of_the_folder_are_refused(client: HubServer, toy: Path) -> None:
     spec = (toy / layout.SPEC_FILE).read_text("utf-8")
     evil = spec.replace("edges/full-00000-of-00001.parquet", "../../../evil.parquet")

@@ -20,7 +20,7 @@ from maghub.spec import FolderSpec, Policy, read_spec
 from maghub.validation import validate
 from tests.helpers.folders import EMBEDDINGS
 from tests.helpers.reports import lines, one_line
-from tests.hub.faults import COMMIT
+from tests.hub.faults import COMMIT, UPLOAD
 from tests.hub.folders import assert_equal, contents, set_policy
 from tests.hub.server import HubServer
 
@@ -145,6 +145,15 @@ def test_a_policy_about_what_is_not_there_forbids_nothing(client: HubServer, toy
     (toy / layout.SPEC_FILE).write_text(spec.to_json(), "utf-8")
     set_policy(toy, embeddings="gated")
     assert push(toy, REPO).visibility == "public"
+
+
+def test_a_repo_that_opens_while_uploading_gets_no_commit(client: HubServer, toy: Path) -> None:
+    set_policy(toy, images="gated")
+    repo = client.add_repo(REPO, private=True)
+    client.fault("call", "PUT", UPLOAD, call=lambda: setattr(repo, "private", False))
+    with pytest.raises(MaghubError, match="became public while pushing"):
+        push(toy, REPO)
+    assert repo.files() == {}
 
 
 def test_a_repo_that_opens_while_pushing_gets_nothing(client: HubServer, toy: Path) -> None:
