@@ -7,6 +7,7 @@ itself, which is why a cluster must see the dataset's folder under the same path
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,8 @@ from maghub.encoding.plan import Plan, Shard
 from maghub.encoding.shards import encode_shard
 from maghub.errors import MaghubError, MissingExtra
 
-_NUMBER, _DATA = "shard", "data"
+_NUMBER, _DATA, _ERROR = "shard", "data", "error"
+_BLOCK = pa.schema([(_NUMBER, pa.int64()), (_DATA, pa.large_binary()), (_ERROR, pa.string())])
 
 
 @contextmanager
@@ -56,14 +58,28 @@ class _EncodeShards:
         self.plan, self.inputs = plan, inputs
 
     def __call__(self, batch: dict[str, NDArray[np.int64]]) -> pa.Table:
-        numbers = batch[_NUMBER].tolist()
-        with _plain_errors():
-            data = [
-                encode_shard(self.model, self.inputs, self.plan, self.plan.shard(number))
-                for number in numbers
-            ]
-        blobs = pa.array([blob.to_pybytes() for blob in data], pa.large_binary())
-        return pa.table({_NUMBER: numbers, _DATA: blobs})
+        rows = [self._encode(int(number)) for number in batch[_NUMBER]]
+        return pa.Table.from_pylist(rows, _BLOCK)
+
+    def _encode(self, number: int) -> dict[str, Any]:
+        """The block of a shard; what is wrong with its inputs travels as data, not as a raise."""
+        try:
+            data = encode_shard(self.model, self.inputs, self.plan, self.plan.shard(number))
+        except MaghubError as error:
+            wrong = {"what": error.what, "where": error.where, "fix": error.fix}
+            return {_NUMBER: number, _ERROR: json.dumps(wrong)}
+        return {_NUMBER: number, _DATA: data.to_pybytes()}
+
+
+def _finished(row: dict[str, Any], plan: Plan) -> tuple[Shard, pa.Buffer]:
+    """What an actor made of a shard.
+
+    Raises:
+        MaghubError: What went wrong there.
+    """
+    if row[_ERROR] is not None:
+        raise MaghubError(**json.loads(row[_ERROR]))
+    return plan.shard(row[_NUMBER]), pa.py_buffer(row[_DATA])
 
 
 class RayEngine:
@@ -134,9 +150,10 @@ class RayEngine:
             **needs,
         )
         with _one_line():
-            for table in encoded.iter_batches(batch_size=None, batch_format="pyarrow"):
-                for number, data in zip(table[_NUMBER], table[_DATA], strict=True):
-                    yield plan.shard(number.as_py()), data.as_buffer()
+            tables: Any = encoded.iter_batches(batch_size=None, batch_format="pyarrow")
+            for table in tables:
+                for row in table.to_pylist():
+                    yield _finished(row, plan)
 
 
 @contextmanager
@@ -192,7 +209,7 @@ def ray_engine(recipe: Recipe, address: str | None) -> Iterator[Engine]:
                 f"no Ray cluster answers at {address or 'this machine'}",
                 fix="check the address, or leave it out to encode on this machine",
             ) from error
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     try:
         yield RayEngine(recipe)
     finally:

@@ -23,22 +23,32 @@ def _share(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _vectors(report: EncoderQuality) -> list[list[object]]:
+def _counts(report: EncoderQuality) -> list[list[object]]:
+    return [
+        [
+            report.encoder,
+            column.modality,
+            column.rows,
+            column.without,
+            column.zeros,
+            f"{column.measured:,}" + (" (sample)" if column.sampled else ""),
+            column.duplicates,
+        ]
+        for column in report.columns
+    ]
+
+
+def _shape(report: EncoderQuality) -> list[list[object]]:
     return [
         [
             report.encoder,
             column.modality,
             column.width,
-            f"{column.measured:,} of {column.rows:,}" + (" (sample)" if column.sampled else ""),
-            column.without,
-            column.zeros,
-            " / ".join(f"{column.norms[key]:.3g}" for key in ("p5", "p50", "p95"))
-            if column.norms
-            else "-",
-            column.duplicates,
             f"{column.effective_rank:.1f}",
+            *(f"{column.norms[key]:.3g}" for key in ("p5", "p50", "p95")),
         ]
         for column in report.columns
+        if column.norms
     ]
 
 
@@ -69,13 +79,15 @@ def _pairs(report: EncoderQuality) -> list[list[object]]:
     return [[report.encoder, found.pairs, *cosines, *scores]]
 
 
-_VECTORS = ("encoder", "modality", "width", "measured", "without", "zeros")
+_ROWS = ("encoder", "modality", "rows", "without", "zeros", "measured", "duplicates")
+_SHAPE = ("encoder", "modality", "width", "effective rank", "norm 5%", "50%", "95%")
 _LABELS = ("encoder", "modality", "k", "rows", "agreement", "chance", "accuracy", "majority")
-_PAIRS = ("encoder", "pairs", "paired cosine", "shuffled")
+_PAIRS = ("encoder", "pairs", "paired", "shuffled", "text R@1", "MRR", "image R@1", "MRR")
 _MEASURED = (
-    ("vectors", (*_VECTORS, "norm 5/50/95%", "duplicates", "effective rank"), _vectors),
+    ("rows", _ROWS, _counts),
+    ("vectors", _SHAPE, _shape),
     ("labels of the nearest rows", _LABELS, _labels),
-    ("text against image", (*_PAIRS, "text R@1", "text MRR", "image R@1", "image MRR"), _pairs),
+    ("text against image", _PAIRS, _pairs),
 )
 
 
