@@ -46,7 +46,9 @@ def to_graph(mag: MAG) -> networkx.Graph:
         (True, True): networkx.MultiDiGraph,
     }
     graph = kinds[mag.graph.directed, parallel](name=mag.spec.name)
-    nodes = sorted(_rows(mag, mag.spec.of_kind("nodes")[0].name), key=lambda row: row[layout.NODE_ID])
+    nodes = sorted(
+        _rows(mag, mag.spec.of_kind("nodes")[0].name), key=lambda row: row[layout.NODE_ID]
+    )
     graph.add_nodes_from((row.pop(layout.NODE_ID), row) for row in nodes)
     if mag.spec.has(layout.EDGES):
         edges = _rows(mag, layout.EDGES)

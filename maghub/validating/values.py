@@ -147,4 +147,3 @@ def picture_problem(blob: bytes | None) -> str | None:
         text = str(error) if "BytesIO object" not in str(error) else "not a known image format"
         return " ".join(text.split()) or type(error).__name__
     return None
-
