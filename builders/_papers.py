@@ -92,9 +92,7 @@ def _groups(keys: Sequence[Hashable]) -> Groups:
     return groups
 
 
-def _neighbours(
-    count: int, src: NDArray[np.int64], dst: NDArray[np.int64]
-) -> list[set[int]]:
+def _neighbours(count: int, src: NDArray[np.int64], dst: NDArray[np.int64]) -> list[set[int]]:
     near: list[set[int]] = [set() for _ in range(count)]
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):
         near[a].add(b)

@@ -96,4 +96,3 @@ def entity_table(
         part_size=PICTURES_AT_ONCE if picture is not None else max(1, rows.num_rows),
         parallel=picture is not None,
     )
-

@@ -224,9 +224,7 @@ class OpenclipartSource(GraphSource):
             edge_key=(layout.SRC, layout.DST, layout.RELATION),
             node_rules=(stratified_rule(NODE_RULE, labels, self.seed, within="category"),),
             edge_rules=(edges,),
-            negatives=(
-                uniform_negatives(NEGATIVES_RULE, edges, src, dst, len(clips), self.seed),
-            ),
+            negatives=(uniform_negatives(NEGATIVES_RULE, edges, src, dst, len(clips), self.seed),),
             notes={"pictures": counts},
         )
 

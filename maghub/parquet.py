@@ -5,8 +5,8 @@ alone (never at how the input was chunked), chunks are combined before writing, 
 stored. Layout choices: zstd, page index, content-defined chunking (deduplicated uploads), image
 bytes plain and uncompressed, no dictionary for vectors; row groups of at most 100 rows with images
 (so that a viewer can page through them), of at most 64 MiB, and of at most 16 MiB with vectors
-(pyarrow's chunking of fixed-size lists costs time quadratic in the row group: 3x from 16 to 64 MiB);
-shards of at most 500 MB.
+(pyarrow's chunking of fixed-size lists costs time quadratic in the row group: 3x from 16 to 64
+MiB); shards of at most 500 MB.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The typed contract of a published folder: what ``maghub.json`` says.
 
-Unknown fields are refused when writing and when reading the same schema version; a file written by
-a newer minor version is read with its extra fields ignored, one of another major version is refused.
+Unknown fields are refused when writing and when reading the same schema version; a file of a newer
+minor version is read with its extra fields ignored, one of another major version is refused.
 """
 
 from __future__ import annotations
