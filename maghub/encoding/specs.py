@@ -1,4 +1,4 @@
-"""The encoders that maghub knows by name: the 16 of OpenMAG, two more, and two that work offline.
+"""The encoders that maghub knows by name: the 16 of OpenMAG, four more, two that work offline.
 
 OpenMAG (appendix B) names the models; lengths and pooling follow its released code where that is
 sound, and the spec's note says where it is not followed. Commits were confirmed in public
@@ -10,6 +10,9 @@ Whole libraries by name are in ``maghub.encoding.families``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from maghub import layout
 from maghub.encoding.base import EncoderSpec, Pixels
@@ -23,69 +26,95 @@ _CLIP = f"{_HERE}.transformers_joint:Clip"
 _SEES = f"{_HERE}.transformers_joint:VisionLanguage"
 _BACKBONES = "https://github.com/huawei-noah/Efficient-AI-Backbones"
 _UNCHECKED = "Our own module; loading the authors' checkpoint could not be checked."
+_OPENAI = "MIT (code); the card restricts deployment"
 _LLAMA = "Llama 3.2 Community License"
+_QWEN_PROMPT = "<|vision_start|><|image_pad|><|vision_end|>"
+_NO_CHAT = "Any image size. OpenMAG's released code wraps both in a chat and averages padding too."
 _UNMASKED = "OpenMAG's released features average padding too, and cannot be made again."
 _HALF = (0.5, 0.5, 0.5)
 _CLIP_MEAN, _CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
-convnextv2_base = EncoderFactory(
-    EncoderSpec(
-        name="convnextv2-base-22k-224",
-        model_id="facebook/convnextv2-base-22k-224",
-        revision="main",
-        library="transformers",
-        licence="Apache-2.0 on the Hub, CC-BY-NC-4.0 at the authors'",
-        dim={IMAGE: 1024},
-        pooling="global average",
-        normalized=False,
-        image_size=224,
-    ),
-    _IMAGES,
+_MEAN = {"pooling": "mean over tokens", "max_length": 512}
+
+
+def _spec(
+    adapter: str,
+    modalities: tuple[str, ...],
+    facts: tuple[str, str, str, str, int],
+    more: Mapping[str, object],
+) -> EncoderFactory:
+    """A model of transformers: its name, repository, revision, licence and width, and the rest."""
+    name, model_id, revision, licence, width = facts
+    fields = {
+        "name": name,
+        "model_id": model_id,
+        "revision": revision,
+        "library": "transformers",
+        "licence": licence,
+        "dim": dict.fromkeys(modalities, width),
+        "normalized": False,
+        **more,
+    }
+    return EncoderFactory(EncoderSpec.model_validate(fields), adapter)
+
+
+def _image(*facts: Any, **more: object) -> EncoderFactory:
+    """An image model."""
+    return _spec(_IMAGES, (IMAGE,), facts, {"image_size": 224, **more})
+
+
+def _text(*facts: Any, **more: object) -> EncoderFactory:
+    """A text model, averaged over its tokens, 512 of them unless said."""
+    return _spec(_TEXTS, (TEXT,), facts, {**_MEAN, **more})
+
+
+def _clip(*facts: Any) -> EncoderFactory:
+    """A CLIP of OpenAI."""
+    sizes = {"max_length": 77, "image_size": 224}
+    return _spec(_CLIP, (TEXT, IMAGE), facts, {"pooling": "projection", **sizes})
+
+
+def _sees(*facts: Any, **more: object) -> EncoderFactory:
+    """A vision-language model, averaged over a text or over a prompt with the image."""
+    large = {"batch_size": 4, "compute": "bfloat16"}
+    return _spec(_SEES, (TEXT, IMAGE), facts, {**_MEAN, **large, **more})
+
+
+convnextv2_base = _image(
+    "convnextv2-base-22k-224",
+    "facebook/convnextv2-base-22k-224",
+    "main",
+    "Apache-2.0 on the Hub, CC-BY-NC-4.0 at the authors'",
+    1024,
+    pooling="global average",
 )
-swinv2_large = EncoderFactory(
-    EncoderSpec(
-        name="swinv2-large-22k",
-        model_id="microsoft/swinv2-large-patch4-window12-192-22k",
-        revision="main",
-        library="transformers",
-        licence="Apache-2.0",
-        dim={IMAGE: 1536},
-        pooling="global average",
-        normalized=False,
-        image_size=192,
-        batch_size=16,
-    ),
-    _IMAGES,
+swinv2_large = _image(
+    "swinv2-large-22k",
+    "microsoft/swinv2-large-patch4-window12-192-22k",
+    "main",
+    "Apache-2.0",
+    1536,
+    pooling="global average",
+    image_size=192,
+    batch_size=16,
 )
-dinov2_large = EncoderFactory(
-    EncoderSpec(
-        name="dinov2-large",
-        model_id="facebook/dinov2-large",
-        revision="47b73eefe95e8d44ec3623f8890bd894b6ea2d6c",
-        library="transformers",
-        licence="Apache-2.0",
-        dim={IMAGE: 1024},
-        pooling="first token",
-        normalized=False,
-        image_size=224,
-        batch_size=16,
-    ),
-    _IMAGES,
+dinov2_large = _image(
+    "dinov2-large",
+    "facebook/dinov2-large",
+    "47b73eefe95e8d44ec3623f8890bd894b6ea2d6c",
+    "Apache-2.0",
+    1024,
+    pooling="first token",
+    batch_size=16,
 )
-vit_base = EncoderFactory(
-    EncoderSpec(
-        name="vit-base-patch16-224",
-        model_id="google/vit-base-patch16-224",
-        revision="3f49326eb077187dfe1c2a2bb15fbd74e6ab91e3",
-        library="transformers",
-        licence="Apache-2.0",
-        dim={IMAGE: 768},
-        pooling="first token",
-        normalized=False,
-        image_size=224,
-        trainable=True,
-    ),
-    _IMAGES,
+vit_base = _image(
+    "vit-base-patch16-224",
+    "google/vit-base-patch16-224",
+    "3f49326eb077187dfe1c2a2bb15fbd74e6ab91e3",
+    "Apache-2.0",
+    768,
+    pooling="first token",
+    trainable=True,
 )
 vig = EncoderFactory(
     EncoderSpec(
@@ -125,34 +154,6 @@ pyramid_tnt = EncoderFactory(
     ),
     f"{_HERE}.pyramid_tnt:PyramidTNTEncoder",
 )
-
-
-def _text(
-    name: str,
-    model_id: str,
-    revision: str,
-    licence: str,
-    dim: int,
-    **more: object,
-) -> EncoderFactory:
-    """A text model of transformers, averaged over its tokens, 512 of them, unless said."""
-    fields: dict[str, object] = {"max_length": 512, **more}
-    spec = EncoderSpec.model_validate(
-        {
-            "name": name,
-            "model_id": model_id,
-            "revision": revision,
-            "library": "transformers",
-            "licence": licence,
-            "dim": {TEXT: dim},
-            "pooling": "mean over tokens",
-            "normalized": False,
-            **fields,
-        }
-    )
-    return EncoderFactory(spec, _TEXTS)
-
-
 xlm_roberta_base = _text(
     "xlm-roberta-base",
     "FacebookAI/xlm-roberta-base",
@@ -226,56 +227,48 @@ bert_base = _text(
     "Apache-2.0",
     768,
 )
-
-
-def _clip(name: str, model_id: str, revision: str, dim: int) -> EncoderFactory:
-    """A CLIP of OpenAI."""
-    spec = EncoderSpec(
-        name=name,
-        model_id=model_id,
-        revision=revision,
-        library="transformers",
-        licence="MIT (code); the card restricts deployment",
-        dim={TEXT: dim, IMAGE: dim},
-        pooling="projection",
-        normalized=False,
-        max_length=77,
-        image_size=224,
-    )
-    return EncoderFactory(spec, _CLIP)
-
-
 clip_large = _clip(
     "clip-vit-large-patch14",
     "openai/clip-vit-large-patch14",
     "32bd64288804d66eefd0ccbe215aa642df71cc41",
+    _OPENAI,
     768,
 )
 clip_base = _clip(
     "clip-vit-base-patch32",
     "openai/clip-vit-base-patch32",
     "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268",
+    _OPENAI,
     512,
 )
-llama_vision = EncoderFactory(
-    EncoderSpec(
-        name="llama-3.2-11b-vision-instruct",
-        model_id="meta-llama/Llama-3.2-11B-Vision-Instruct",
-        revision="9eb2daaa8597bf192a8b0e73f848f3a102794df5",
-        library="transformers",
-        licence=_LLAMA,
-        dim={TEXT: 4096, IMAGE: 4096},
-        pooling="mean over tokens",
-        normalized=False,
-        max_length=512,
-        image_size=560,
-        batch_size=4,
-        compute="bfloat16",
-        image_prompt="<|image|><|begin_of_text|>",
-        gated=True,
-        note="An image's vector is the mean over a prompt of two tokens that attend to it.",
-    ),
-    _SEES,
+llama_vision = _sees(
+    "llama-3.2-11b-vision-instruct",
+    "meta-llama/Llama-3.2-11B-Vision-Instruct",
+    "9eb2daaa8597bf192a8b0e73f848f3a102794df5",
+    _LLAMA,
+    4096,
+    image_prompt="<|image|><|begin_of_text|>",
+    image_size=560,
+    gated=True,
+    note="An image's vector is the mean over a prompt of two tokens that attend to it.",
+)
+qwen2_vl_7b = _sees(
+    "qwen2-vl-7b-instruct",
+    "Qwen/Qwen2-VL-7B-Instruct",
+    "eed13092ef92e448dd6875b2a00151bd3f7db0ac",
+    "Apache-2.0",
+    3584,
+    image_prompt=_QWEN_PROMPT,
+    note=_NO_CHAT,
+)
+qwen25_vl_3b = _sees(
+    "qwen2.5-vl-3b-instruct",
+    "Qwen/Qwen2.5-VL-3B-Instruct",
+    "66285546d2b821cf421d4f5eb2576359d3770cd3",
+    "Qwen Research License (non-commercial)",
+    2048,
+    image_prompt=_QWEN_PROMPT,
+    note=_NO_CHAT,
 )
 imagebind_huge = EncoderFactory(
     EncoderSpec(
@@ -332,5 +325,6 @@ OPENMAG = (*VISUAL, *TEXTUAL, *JOINT)
 
 def all_specs() -> dict[str, EncoderSpec]:
     """The specs of all encoders that maghub itself registers, by name."""
-    shipped = [factory.spec for factory in (*OPENMAG, bert_base, clip_base)]
+    beside = (bert_base, clip_base, qwen2_vl_7b, qwen25_vl_3b)
+    shipped = [factory.spec for factory in (*OPENMAG, *beside)]
     return {spec.name: spec for spec in (*shipped, MINILM, EFFICIENTNET_LITE0)}

@@ -75,7 +75,7 @@ class VisionLanguage(TorchEncoder):
         from transformers import AutoModel, AutoProcessor
 
         processor: Any = AutoProcessor.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False, backend="pil"
+            folder, local_files_only=True, trust_remote_code=False
         )
         if not hasattr(processor, "image_processor"):
             raise MaghubError(
@@ -83,6 +83,7 @@ class VisionLanguage(TorchEncoder):
                 where=folder,
                 fix="give a folder with preprocessor_config.json",
             )
+        processor.image_processor = image_processor_of(folder)
         processor.tokenizer = self._tokenizer = tokenizer_of(folder)
         self._processor = processor
         return from_pretrained(AutoModel, folder, self.dtype, unused=())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +50,11 @@ def clip_tokenizer(folder: Path) -> None:
 
     own = SimpleTokenizer()
     merges = [" ".join(pair) for pair in sorted(own.bpe_ranks, key=own.bpe_ranks.__getitem__)]
-    (folder / "vocab.json").write_text(
-        json.dumps(
-            {
-                t.replace("<start_of_text>", "<|startoftext|>").replace(
-                    "<end_of_text>", "<|endoftext|>"
-                ): i
-                for t, i in own.encoder.items()
-            }
-        )
-    )
+    names = {"<start_of_text>": "<|startoftext|>", "<end_of_text>": "<|endoftext|>"}
+    vocabulary = {names.get(token, token): i for token, i in own.encoder.items()}
+    (folder / "vocab.json").write_text(json.dumps(vocabulary))
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
-    loaded = transformers.CLIPTokenizer.from_pretrained(folder)
-    loaded.save_pretrained(folder)
+    transformers.CLIPTokenizer.from_pretrained(folder).save_pretrained(folder)
 
 
 def _bert(folder: Path, width: int) -> Any:
@@ -246,6 +239,42 @@ def _mllama(folder: Path, width: int) -> Any:
     return model
 
 
+def _qwen_vl(folder: Path, width: int, newer: bool) -> Any:
+    names = {"vision_start": "", "vision_end": "", "image": "_pad", "video": "_pad"}
+    tokens = [f"<|{name}{tail}|>" for name, tail in names.items()]
+    size = tokenizer(folder, [], [], "<|endoftext|>", *tokens, "<|im_end|>")
+    own = transformers.PreTrainedTokenizerFast.from_pretrained(folder)
+    numbers = own.convert_tokens_to_ids(tokens)
+    ids = {f"{name}_token_id": i for name, i in zip(names, numbers, strict=True)}
+    text = {
+        "vocab_size": size,
+        "hidden_size": width,
+        "num_hidden_layers": 1,
+        "num_attention_heads": width // 16,
+        "num_key_value_heads": 1,
+        "intermediate_size": 64,
+        "bos_token_id": None,
+        "eos_token_id": size - 1,
+        "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]},
+    }
+    vision = {"depth": 2, "num_heads": 2, "patch_size": 14}
+    if newer:
+        vision |= {"hidden_size": 32, "intermediate_size": 64, "out_hidden_size": width}
+        config = transformers.Qwen2_5_VLConfig(text_config=text, vision_config=vision, **ids)
+        model = transformers.Qwen2_5_VLForConditionalGeneration(config)
+    else:
+        vision |= {"embed_dim": 32, "mlp_ratio": 2, "hidden_size": width}
+        config = transformers.Qwen2VLConfig(text_config=text, vision_config=vision, **ids)
+        model = transformers.Qwen2VLForConditionalGeneration(config)
+    processor = transformers.Qwen2_5_VLProcessor if newer else transformers.Qwen2VLProcessor
+    processor(
+        image_processor=transformers.Qwen2VLImageProcessor(min_pixels=56**2, max_pixels=112**2),
+        tokenizer=own,
+        video_processor=transformers.Qwen2VLVideoProcessor(),
+    ).save_pretrained(folder)
+    return model
+
+
 def _own(folder: Path, config: Any, build: Callable[[Any], torch.nn.Module]) -> None:
     module = build(config)
     (folder / "config.json").write_text(config.model_dump_json())
@@ -288,6 +317,8 @@ MAKERS: dict[str, Callable[[Path, int], Any]] = {
     "clip-vit-large-patch14": _clip,
     "llama-3.2-11b-vision-instruct": _mllama,
     "imagebind-huge": _imagebind,
+    "qwen2-vl-7b-instruct": partial(_qwen_vl, newer=False),
+    "qwen2.5-vl-3b-instruct": partial(_qwen_vl, newer=True),
     "bert-base-uncased": _bert,
     "clip-vit-base-patch32": _clip,
 }
