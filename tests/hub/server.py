@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import ClassVar, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.hub.api import ROUTES, Answer, Refused, Request, reply
+import tests.hub.api  # noqa: F401  (fills ROUTES)
 from tests.hub.faults import Entry, Fault
+from tests.hub.routing import ROUTES, Answer, Refused, Request, reply
 from tests.hub.store import Commit, Repo
 
 WRITER, READER = "hf_writerTokenOfTheTests", "hf_readerTokenOfTheTests"

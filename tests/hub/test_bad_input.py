@@ -246,7 +246,7 @@ def test_a_token_is_in_no_error_even_if_the_hub_says_it(
     places = [("GET", "/revision/"), ("POST", PREUPLOAD), ("PUT", UPLOAD), ("POST", COMMIT)]
     places += [("POST", "/create"), ("POST", "/tag/"), ("HEAD", "/resolve/")]
     for method, pattern in places:
-        for status in (400, 401, 403, 409, 413, 500):
+        for status in (400, 403, 500):
             client.repos.clear()
             fault = client.fault("status", method, pattern, status=status, **echo)
             try:

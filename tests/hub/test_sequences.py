@@ -174,7 +174,7 @@ def _variants() -> dict[str, Path]:
 
 
 Pushing.TestCase.settings = settings(
-    max_examples=40,
+    max_examples=30,
     stateful_step_count=12,
     deadline=None,
     derandomize=True,
