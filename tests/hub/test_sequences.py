@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from pathlib import Path
 
@@ -164,13 +165,12 @@ def _foreign(commit: Commit) -> dict[str, object]:
     return {path: blob for path, blob in commit.tree.items() if path in ("LICENSE", "NOTES.txt")}
 
 
-_CACHE: dict[str, Path] = {}
+_VARIANTS = tempfile.TemporaryDirectory(prefix="maghub-variants-")
 
 
+@functools.cache
 def _variants() -> dict[str, Path]:
-    if not _CACHE:
-        _CACHE.update(make_variants(Path(tempfile.mkdtemp(prefix="maghub-variants-"))))
-    return _CACHE
+    return make_variants(Path(_VARIANTS.name))
 
 
 Pushing.TestCase.settings = settings(
