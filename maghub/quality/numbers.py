@@ -52,7 +52,7 @@ def histogram(values: Floats, low: float | None = None, high: float | None = Non
         return Histogram(edges=(0.0, 1.0), counts=(0,))
     low = float(values.min()) if low is None else low
     high = float(values.max()) if high is None else high
-    if high - low < 1e-6:  # all equal but for rounding: one bar, not forty of noise
+    if high - low < 1e-3 * max(1.0, abs(high)):  # equal but for rounding: one bar, no noise
         low, high = low - 0.5, high + 0.5
     counts, edges = np.histogram(values, BINS, (low, high))
     return Histogram(edges=tuple(edges.round(6).tolist()), counts=tuple(counts.tolist()))

@@ -198,7 +198,7 @@ def test_wrong_names_say_what_there_is(planted: Path) -> None:
 
 @pytest.mark.integration
 def test_emoji_names_tell_the_group(tmp_path: Path) -> None:
-    """5 nearest neighbours, leave one out, among 1,911 emoji: 0.75 measured, majority 0.20."""
+    """5 nearest neighbours, leave one out, among 1,911 emoji: 0.874 measured, majority 0.202."""
     source = sample_path("emoji")
     assert source is not None
     folder = Path(shutil.copytree(source, tmp_path / "emoji"))
@@ -208,6 +208,6 @@ def test_emoji_names_tell_the_group(tmp_path: Path) -> None:
     assert found is not None
     assert found.rows == 1911
     assert found.majority < 0.25
-    assert found.accuracy > 0.65
-    assert found.agreement > 0.5 > found.chance + 0.2
+    assert found.accuracy > 0.8
+    assert found.agreement > 0.7 > found.chance + 0.5
     assert column.norms["p0"] == pytest.approx(1, abs=1e-3)
