@@ -8,6 +8,7 @@ from __future__ import annotations
 CARD_FILE = "README.md"
 SPEC_FILE = "maghub.json"
 CARD_SOURCE_FILE = "card.md"
+CROISSANT_FILE = "croissant.json"
 
 # Splits. ``all`` is a reserved keyword in ``datasets``, hence ``full``.
 FULL = "full"

@@ -24,6 +24,7 @@ from maghub.validating.graph import (
 )
 from maghub.validating.metadata import (
     check_card,
+    check_croissant,
     check_readme,
     check_spec,
     check_stray,
@@ -72,6 +73,7 @@ def validate(path: str | Path, *, images: bool = True) -> Report:
     default_rule_problems(spec, findings)
     check_readme(folder, spec, findings)
     check_card(folder, spec, findings)
+    check_croissant(folder, spec, findings)
     check_stray(folder, spec, findings)
     tables = {config.name: open_table(folder, config, findings) for config in spec.configs}
     for table in tables.values():

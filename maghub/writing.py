@@ -11,6 +11,7 @@ from typing import Any
 
 from maghub import layout
 from maghub.cards import Card, card_problems
+from maghub.croissant import render_croissant
 from maghub.errors import MaghubError
 from maghub.files import staged_folder, write_text
 from maghub.parallel import ordered_map
@@ -182,7 +183,8 @@ def write_folder(
 
 
 def write_metadata(folder: Path, card: Card, spec: FolderSpec) -> None:
-    """Write maghub.json, the card source and the README, each atomically, README last."""
+    """Write maghub.json, card.md, croissant.json and the README, each atomically, README last."""
     write_text(folder / layout.SPEC_FILE, spec.to_json())
     write_text(folder / layout.CARD_SOURCE_FILE, card.to_markdown())
+    write_text(folder / layout.CROISSANT_FILE, render_croissant(card, spec))
     write_text(folder / layout.CARD_FILE, render_readme(card, spec))

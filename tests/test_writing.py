@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from maghub import layout, schema
 from maghub.building import build
 from maghub.errors import MaghubError, place
+from maghub.hub.policy import METADATA
 from maghub.spec import BuilderInfo, FolderSpec, read_spec
 from maghub.tables import Batch, Facts, MadeTable, Recipe, Table, in_memory
 from maghub.writing import write_config, write_folder, write_tables
@@ -131,7 +132,7 @@ def test_any_folder_reads_back_with_pyarrow(toy: Toy) -> None:
                 found = [row for file in files for row in pq.read_table(file).to_pylist()]
                 assert found == rows
         listed = {entry.path for config in spec.configs for entry in config.files}
-        assert set(files_of(folder)) == {*listed, "README.md", "card.md", "maghub.json"}
+        assert set(files_of(folder)) == {*listed, *METADATA}
 
 
 @settings(FUZZ, max_examples=15)
@@ -303,7 +304,7 @@ def test_spec_and_readme_hold_no_path_and_no_time(tmp_path: Path) -> None:
     write_toy(random_toy(20), tmp_path / "deep" / "er" / "b")
     kept, again = files_of(tmp_path / "kept"), files_of(tmp_path / "deep" / "er" / "b")
     assert kept == again
-    text = json.dumps([kept[name].decode() for name in ("README.md", "card.md", "maghub.json")])
+    text = json.dumps([kept[name].decode() for name in METADATA])
     assert str(tmp_path) not in text
 
 

@@ -79,6 +79,7 @@ class HubFolder:
     def whole(self) -> Path:
         """The folder with everything in it."""
         self._download(layout.CARD_FILE)
+        self._download(layout.CROISSANT_FILE)
         self.fetch(*self.spec.configs)
         return self.folder
 

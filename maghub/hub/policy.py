@@ -26,7 +26,12 @@ from maghub.hub.remote import Visibility
 from maghub.hub.stripping import holds, strip
 from maghub.spec import FolderSpec, Policy
 
-METADATA = (layout.CARD_FILE, layout.SPEC_FILE, layout.CARD_SOURCE_FILE)
+METADATA = (
+    layout.CARD_FILE,
+    layout.SPEC_FILE,
+    layout.CARD_SOURCE_FILE,
+    layout.CROISSANT_FILE,
+)
 _OPENNESS: dict[Visibility, int] = {"private": 0, "gated": 1, "public": 2}
 _SEAL = object()
 

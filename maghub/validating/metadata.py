@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from maghub import layout
 from maghub.cards import PARTS, Card, card_problems, read_card, split_front_matter
+from maghub.croissant import render_croissant
 from maghub.errors import MaghubError
 from maghub.spec import VECTOR_KINDS, ConfigSpec, FolderSpec, parse_spec
 from maghub.validating.opened import DAMAGED, REBUILD, readable_features
@@ -182,6 +183,26 @@ def _read_card(path: Path, findings: Findings) -> Card | None:
         what = f"front matter cannot be read ({error})"
         findings.add(layout.CARD_SOURCE_FILE, what, fix="correct it")
     return None
+
+
+def check_croissant(folder: Path, spec: FolderSpec, findings: Findings) -> None:
+    """croissant.json must be what card.md and maghub.json give, where nothing is wrong with them.
+
+    Where something is, that is reported alone: croissant.json follows from both.
+    """
+    file = layout.CROISSANT_FILE
+    try:
+        text = (folder / file).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        findings.add(file, "is missing", fix=RENDER)
+        return
+    except (OSError, ValueError) as error:
+        findings.add(file, f"cannot be read ({error})", fix=RENDER)
+        return
+    if findings.problems():
+        return
+    if text != render_croissant(read_card(folder / layout.CARD_SOURCE_FILE), spec):
+        findings.add(file, "is not what card.md and maghub.json give", fix=RENDER)
 
 
 def check_readme(folder: Path, spec: FolderSpec, findings: Findings) -> None:

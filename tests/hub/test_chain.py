@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from maghub.hub.policy import METADATA
 from maghub.spec import read_spec
 from tests.hub.client import maghub, result
 from tests.hub.folders import add_embedding, assert_equal, contents
@@ -88,7 +89,7 @@ def test_build_push_load_add_push_load(hub: HubServer, tmp_path: Path) -> None:
     put = hub.requests("PUT")
     assert len(put) == len(new) == 1
     assert sum(entry.received for entry in put) == files[new[0]]
-    metadata = sum(files[path] for path in ("README.md", "maghub.json", "card.md"))
+    metadata = sum(files[path] for path in METADATA)
     assert sum(entry.received for entry in hub.log) < files[new[0]] + 4 * metadata
     assert len(hub.log) < 40
 

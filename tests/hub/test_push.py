@@ -13,7 +13,7 @@ import maghub
 from maghub.errors import MaghubError
 from maghub.hub import sending
 from maghub.hub.push import compare, push
-from maghub.layout import CARD_FILE, CARD_SOURCE_FILE, SPEC_FILE
+from maghub.layout import CARD_FILE, CARD_SOURCE_FILE, CROISSANT_FILE, SPEC_FILE
 from maghub.loading import sample_path
 from tests.helpers.reports import one_line
 from tests.hub.client import in_process
@@ -28,7 +28,7 @@ from tests.hub.folders import (
 from tests.hub.server import READER, HubServer
 
 REPO = "maghub/toy"
-METADATA = {CARD_FILE, SPEC_FILE, CARD_SOURCE_FILE}
+METADATA = {CARD_FILE, SPEC_FILE, CARD_SOURCE_FILE, CROISSANT_FILE}
 
 Variants = dict[str, Path]
 pytestmark = pytest.mark.integration
@@ -162,7 +162,8 @@ def test_a_fault_that_lasts_is_one_line_and_the_next_push_goes_on(
 
 def test_an_object_that_the_hub_loses_again_and_again_is_told(client: HubServer, toy: Path) -> None:
     client.fault("lose_object", "POST", COMMIT)
-    client.fault("lose_object", "PUT", UPLOAD, skip=len(contents(toy)) - 3, times=10_000)
+    data_files = len(contents(toy)) - len(METADATA)
+    client.fault("lose_object", "PUT", UPLOAD, skip=data_files, times=10_000)
     refused(toy, "the object is not there")
     client.faults.clear()
     push(toy, REPO)
