@@ -15,8 +15,10 @@ _EXPORTS = {
     "MAG": "maghub.mag",
     "MaghubError": "maghub.errors",
     "build": "maghub.building",
+    "build_own": "maghub.building",
     "encode": "maghub.encoding",
     "info": "maghub.catalog",
+    "init": "maghub.scaffold",
     "list_datasets": "maghub.catalog",
     "load": "maghub.loading",
     "pull": "maghub.hub.pull",
@@ -26,6 +28,7 @@ _EXPORTS = {
 
 if TYPE_CHECKING:
     from maghub.building import build as build
+    from maghub.building import build_own as build_own
     from maghub.catalog import info as info
     from maghub.catalog import list_datasets as list_datasets
     from maghub.encoding import encode as encode
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from maghub.hub.push import push as push
     from maghub.loading import load as load
     from maghub.mag import MAG as MAG
+    from maghub.scaffold import init as init
     from maghub.validation import validate as validate
 
 __all__ = [*_EXPORTS, "__version__"]

@@ -1,4 +1,4 @@
-"""Finds builders, encoders, models, tasks and retrievers by name through entry points.
+"""Finds builders, importers, encoders, models, tasks and retrievers by name through entry points.
 
 The core never imports them; a third-party package adds its own by declaring an entry point in one
 of the groups below. A name with a colon is a member of a family: ``timm:resnet18`` is what the
@@ -16,7 +16,9 @@ from typing import Any, Literal
 from maghub.cards import Card, read_card
 from maghub.errors import MaghubError, nearest
 
-Group = Literal["builders", "encoders", "encoder_families", "models", "tasks", "retrievers"]
+Group = Literal[
+    "builders", "importers", "encoders", "encoder_families", "models", "tasks", "retrievers"
+]
 _KINDS = {"encoder_families": "encoder family"}
 
 

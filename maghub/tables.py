@@ -19,6 +19,7 @@ from datasets.table import table_cast
 from numpy.typing import NDArray
 
 from maghub import layout
+from maghub.cards import Card
 from maghub.errors import MaghubError
 from maghub.spec import EncoderProvenance, Kind, NegativesRule, SplitRule
 
@@ -306,3 +307,7 @@ class Source(ABC):
     @abstractmethod
     def facts(self) -> Facts:
         """Graph nature, split rules and provenance of what ``tables`` gives."""
+
+    def complete(self, card: Card) -> Card:
+        """The card with what only this source knows; here, as it is."""
+        return card

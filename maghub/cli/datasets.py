@@ -1,4 +1,4 @@
-"""Commands about datasets: list, info, build, validate."""
+"""Commands about datasets: list, info, init, build, validate."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("list")(list_command)
     app.command("info")(info_command)
+    app.command("init")(init_command)
     app.command("build")(build_command)
     app.command("validate")(validate_command)
 
@@ -81,17 +82,45 @@ def _options(values: list[str]) -> dict[str, str | int | float | bool | None]:
     """``key=value`` pairs with the values read as YAML scalars."""
     import yaml
 
-    options: dict[str, str | int | float | bool | None] = {}
+    pairs = _pairs(values, "--set")
+    return {key.replace("-", "_"): yaml.safe_load(value) for key, value in pairs.items()}
+
+
+def _pairs(values: list[str], option: str) -> dict[str, str]:
+    """``key=value`` pairs as they are written."""
+    pairs = {}
     for item in values:
         key, equals, value = item.partition("=")
         if not equals:
-            raise typer.BadParameter(f"'{item}' is not key=value", param_hint="--set")
-        options[key.replace("-", "_")] = yaml.safe_load(value)
-    return options
+            raise typer.BadParameter(f"'{item}' is not key=value", param_hint=option)
+        pairs[key] = value
+    return pairs
+
+
+def init_command(
+    name: Annotated[str, typer.Argument(help="Name of your dataset.")],
+    out: Annotated[Path | None, typer.Option(help="Folder to make (default: the name).")] = None,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
+) -> None:
+    """Start a dataset of your own: a folder with a card and a builder to fill in."""
+    from maghub.scaffold import init
+
+    folder = init(name, out, overwrite=overwrite)
+    console.print(f"fill in {folder / 'card.md'}, then: maghub build {name} --from", markup=False)
 
 
 def build_command(
     name: Annotated[str, typer.Argument(help="Dataset name, see: maghub list.")],
+    own: Annotated[
+        Path | None, typer.Option("--from", help="Your own nodes (table) or graph, with --card.")
+    ] = None,
+    edges: Annotated[Path | None, typer.Option(help="Your own edges (table or graph).")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of your own pictures.")] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--map", help="What your column is, e.g. id=product_id; see the README."),
+    ] = None,
+    card: Annotated[Path | None, typer.Option(help="Your own card, see: maghub init.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to make (default: the name).")] = None,
     raw_dir: Annotated[Path | None, typer.Option(help="Folder with the upstream files.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of our splits and negatives.")] = 0,
@@ -102,17 +131,32 @@ def build_command(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Build a dataset from its upstream files into a published folder."""
-    from maghub.building import build
+    """Build a dataset from its upstream files, or from your own, into a published folder."""
+    from maghub.building import build, build_own
 
     target = out or Path(name)
-    options = _options(settings or [])
-    spec = build(name, target, raw_dir, seed=seed, workers=workers, overwrite=overwrite, **options)
+    options: dict[str, Any] = {"seed": seed, "workers": workers, "overwrite": overwrite}
+    options |= _options(settings or [])
+    if own is None:
+        if any((edges, images, columns, card)):
+            raise typer.BadParameter("goes with --from only", param_hint="--edges/images/map/card")
+        spec = build(name, target, raw_dir, **options)
+    elif card is None or raw_dir is not None:
+        what = "needs --card (maghub init writes one) and takes no --raw-dir"
+        raise typer.BadParameter(what, param_hint="--from")
+    else:
+        mapping = _pairs(columns or [], "--map")
+        spec = build_own(
+            name, target, own, card=card, edges=edges, images=images, columns=mapping, **options
+        )
     if json:
         print_json({"folder": str(target), "configs": {c.name: c.splits for c in spec.configs}})
         return
     rows = [[c.name, c.rows, len(c.files)] for c in spec.configs]
     print_table(["config", "rows", "files"], rows, title=f"built {name} in {target}")
+    if own is not None and (left_out := spec.notes.get("columns left out")):
+        more = f" and {len(left_out) - 20} more" if len(left_out) > 20 else ""
+        console.print(f"left out: {', '.join(left_out[:20])}{more}", markup=False)
 
 
 def validate_command(
