@@ -102,3 +102,20 @@ def test_unknown_encoder_gives_the_nearest_names(tmp_path: Path) -> None:
     done = run("encode", folder, "--encoder", "all-minilm-l6")
     assert done.returncode == 1
     assert "all-minilm-l6-v2" in one_line(done)
+
+
+def test_a_dataset_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("sku,junk\na,1\nb,2\na,3\n")
+    assert run("init", "mine", cwd=tmp_path).returncode == 0
+    command = ["build", "mine", "--from", "n.csv", "--card", "mine/card.md", "--out", "out"]
+    bad = run(*command, "--map", "id=sku", cwd=tmp_path)
+    assert bad.returncode == 1
+    assert "n.csv, column sku, row 3: id 'a' is already in row 1" in one_line(bad)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "n.csv"]
+    (tmp_path / "n.csv").write_text("sku,junk\na,1\nb,2\n")
+    done = run(*command, "--map", "id=sku", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "left out: junk" in done.stdout
+    assert run("validate", "out", cwd=tmp_path).returncode == 0
+    for usage in (["--from", "n.csv"], ["--edges", "n.csv"], [*command[2:], "--map", "id"]):
+        assert run("build", "mine", *usage, cwd=tmp_path).returncode == 2
