@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from maghub import layout
 from maghub.errors import MaghubError
 
 if TYPE_CHECKING:
@@ -73,16 +74,16 @@ def staged_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder beside ``out`` that takes its place when the block succeeds.
 
     On any error or kill signal raised inside the block it is removed and ``out`` stays as it was.
+    Only a published folder (or an empty one) is ever replaced.
 
     Raises:
-        MaghubError: ``out`` exists and ``overwrite`` is not set, or the OS refuses to write.
+        MaghubError: ``out`` may not be replaced, or the OS refuses to write.
     """
+    if not str(out).strip() or Path(os.path.abspath(out)) in (Path.cwd(), *Path.cwd().parents):
+        raise MaghubError("cannot be made where you stand", where=out or "''", fix="name a folder")
     out = Path(os.path.abspath(out))
     with os_errors(out):
-        if out.exists() and not overwrite and (out.is_file() or any(out.iterdir())):
-            raise MaghubError(
-                "already exists", where=out, fix="choose another folder, or pass --overwrite"
-            )
+        _refuse_to_replace(out, overwrite)
         out.parent.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.partial-", dir=out.parent))
         try:
@@ -90,9 +91,27 @@ def staged_folder(out: Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield staging
             for folder in [staging, *(path for path in staging.iterdir() if path.is_dir())]:
                 fsync_folder(folder)
+            _refuse_to_replace(out, overwrite)  # somebody may have been faster
             _swap(staging, out)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
+
+
+def _refuse_to_replace(out: Path, overwrite: bool) -> None:
+    """Raise unless ``out`` is free, empty, or a published folder that may be overwritten."""
+    if out.is_symlink() or out.is_file():
+        raise MaghubError("is a file or a link", where=out, fix="choose another folder")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not overwrite:
+        fix = "choose another folder, or pass --overwrite"
+        raise MaghubError("already exists", where=out, fix=fix)
+    if not (out / layout.SPEC_FILE).is_file():
+        raise MaghubError(
+            f"holds no {layout.SPEC_FILE}: it is no published folder and is not overwritten",
+            where=out,
+            fix="choose another folder",
+        )
 
 
 def _swap(staging: Path, out: Path) -> None:

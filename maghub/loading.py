@@ -63,14 +63,25 @@ def _unknown(text: str) -> MaghubError:
     return nearest(text, known, kind="dataset or folder")
 
 
+def _find(name: object) -> tuple[str, HubFolder | Path | None]:
+    """The text of a name, and what it stands for.
+
+    Raises:
+        MaghubError: It is no name at all.
+    """
+    if not isinstance(name, (str, Path)) or not str(name).strip():
+        raise MaghubError(f"{name!r} is no dataset", fix="give a folder, a name or ORG/NAME")
+    text = str(name)
+    return text, _local(text) or _from_hub(text)
+
+
 def resolve(name: str | Path) -> Path:
     """The folder that ``name`` stands for; a repo on the Hub is downloaded into the cache.
 
     Raises:
         MaghubError: Neither a folder, a bundled sample nor a repo; says how to get it.
     """
-    text = str(name)
-    found = _local(text) or _from_hub(text)
+    text, found = _find(name)
     if found is None:
         raise _unknown(text)
     return found if isinstance(found, Path) else found.whole()
@@ -83,8 +94,7 @@ def load(name: str | Path) -> MAG:
     Raises:
         MaghubError: There is no such thing, or its ``maghub.json`` is missing or invalid.
     """
-    text = str(name)
-    found = _local(text) or _from_hub(text)
+    text, found = _find(name)
     if found is None:
         raise _unknown(text)
     if isinstance(found, Path):

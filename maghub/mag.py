@@ -18,7 +18,7 @@ from maghub import layout
 from maghub.errors import MaghubError, MissingExtra, nearest
 from maghub.features import FeatureView, feature_view
 from maghub.reader import int_columns, read_columns
-from maghub.schema import features_from_dict
+from maghub.schema import features_from_dict, vector_columns
 from maghub.spec import ConfigSpec, FolderSpec, GraphSpec
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from maghub.hub.opening import HubFolder
 
-Task = Literal["node_classification", "link_prediction"]
+NODE_CLASSIFICATION, LINK_PREDICTION = "node_classification", "link_prediction"
+TASKS = (NODE_CLASSIFICATION, LINK_PREDICTION)
+Task = Literal["node_classification", "link_prediction", "node-classification", "link-prediction"]
 
 
 class MAG:
@@ -221,9 +223,12 @@ class MAG:
         """int64 [2, M] edges that may carry messages: both directions where undirected.
 
         For link prediction these are the training edges alone.
+
+        Raises:
+            MaghubError: No such task, or no such edge rule.
         """
         edges = self.edge_index
-        if task == "link_prediction":
+        if task_name(task) == LINK_PREDICTION:
             training = self.edge_splits(edge_rule).get(layout.TRAIN)
             edges = edges[:, training] if training is not None else edges[:, :0]
         if not self.graph.directed:
@@ -234,7 +239,7 @@ class MAG:
     def to_pyg(
         self,
         encoder: str | Mapping[str, str] | None = None,
-        modalities: Sequence[str] = layout.MODALITIES,
+        modalities: Sequence[str] | str | None = None,
         task: Task = "node_classification",
         *,
         node_rule: str | None = None,
@@ -244,9 +249,9 @@ class MAG:
 
         Args:
             encoder: Encoder name, or modality -> encoder name; None leaves features out.
-            modalities: Which of them to attach; ``x_<modality>`` shares memory with the mapped
-                file, and ``x`` is that tensor where there is one modality, else all of them side by
-                side (a copy).
+            modalities: Which of them to attach, all that the encoder has if None; ``x_<modality>``
+                shares memory with the mapped file, and ``x`` is that tensor where there is one
+                modality, else all of them side by side (a copy).
             task: ``node_classification`` gives y (-1 = none) and train/val/test masks;
                 ``link_prediction`` gives an edge_index of training edges only and
                 ``{train,val,test}_edge_index`` [2, M] of positives as stored.
@@ -255,14 +260,31 @@ class MAG:
         """
         from maghub.pyg import to_data
 
-        chosen = dict.fromkeys(modalities, encoder) if isinstance(encoder, str) else encoder
-        return to_data(self, chosen or {}, modalities, task, node_rule, edge_rule)
+        wanted = [modalities] if isinstance(modalities, str) else modalities
+        if isinstance(encoder, str):
+            stored = vector_columns(features_from_dict(self._embedding(encoder).features))
+            chosen = dict.fromkeys(wanted or stored, encoder)
+        else:
+            chosen = {m: e for m, e in (encoder or {}).items() if not wanted or m in wanted}
+        return to_data(self, chosen, task_name(task), node_rule, edge_rule)
 
     def to_networkx(self) -> networkx.Graph:
         """A networkx graph (multigraph where declared) with all scalar node and edge columns."""
         from maghub.networkx_export import to_graph
 
         return to_graph(self)
+
+
+def task_name(task: str) -> str:
+    """The canonical name of a task; a hyphen is as good as an underscore.
+
+    Raises:
+        MaghubError: No such task; the nearest are given.
+    """
+    name = str(task).replace("-", "_")
+    if name not in TASKS:
+        raise nearest(str(task), TASKS, kind="task")
+    return name
 
 
 def _files(config: ConfigSpec, address: Callable[[str], str]) -> dict[str, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,7 @@ from maghub.errors import MissingExtra
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from maghub.mag import MAG, Task
+    from maghub.mag import MAG
 
 MASKS = {layout.TRAIN: "train_mask", layout.VALIDATION: "val_mask", layout.TEST: "test_mask"}
 EDGES = {layout.TRAIN: "train", layout.VALIDATION: "val", layout.TEST: "test"}
@@ -22,8 +22,7 @@ EDGES = {layout.TRAIN: "train", layout.VALIDATION: "val", layout.TEST: "test"}
 def to_data(
     mag: MAG,
     encoders: Mapping[str, str],
-    modalities: Sequence[str],
-    task: Task,
+    task: str,
     node_rule: str | None,
     edge_rule: str | None,
 ) -> Data:
@@ -33,10 +32,10 @@ def to_data(
         from torch_geometric.data import Data
     except ImportError as error:
         raise MissingExtra(error.name or "torch_geometric", "baselines") from None
-    edges = torch.from_numpy(mag.message_edges(task, edge_rule))
+    edges = torch.from_numpy(mag.message_edges(task, edge_rule))  # type: ignore[arg-type]
     data = Data(edge_index=edges, num_nodes=mag.num_nodes)
-    tensors = [mag.features(encoders[m], m).torch() for m in modalities if m in encoders]
-    for modality, tensor in zip([m for m in modalities if m in encoders], tensors, strict=True):
+    tensors = [mag.features(encoder, modality).torch() for modality, encoder in encoders.items()]
+    for modality, tensor in zip(encoders, tensors, strict=True):
         data[f"x_{modality}"] = tensor
     if tensors:
         data.x = tensors[0] if len(tensors) == 1 else torch.cat(tensors, dim=1)

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from maghub import layout
 from maghub.errors import MaghubError
@@ -48,6 +48,14 @@ class FileEntry(Model):
     rows: int
     bytes: int
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        parts = value.split("/")
+        if not value or parts[0] == "" or ".." in parts or set("\\\0") & set(value):
+            raise ValueError(f"'{value}' leads out of the folder")
+        return value
 
 
 class ConfigSpec(Model):
@@ -92,6 +100,7 @@ class Statistics(Model):
     """What was measured on the tables as written (undirected view for components and degrees).
 
     ``homophily`` is the share of edges between two labelled nodes that join equal labels;
+    ``degrees`` counts nodes by degree in classes that double in width (0, 1, 2-3, 4-7 and so on);
     ``text_chars`` and ``image_pixels`` hold the percentiles 0, 50, 95 and 100 of text length in
     characters and of the longer image side in pixels.
     """
@@ -103,6 +112,7 @@ class Statistics(Model):
     largest_component: int
     mean_degree: float
     max_degree: int
+    degrees: dict[str, int] = {}
     homophily: float | None = None
     classes: dict[str, int] = {}
     unlabelled: int = 0

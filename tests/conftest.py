@@ -17,6 +17,7 @@ _CACHE = tempfile.mkdtemp(prefix="maghub-tests-")
 os.environ |= {
     name: os.path.join(_CACHE, name) for name in ("HF_HOME", "HF_DATASETS_CACHE", "MAGHUB_CACHE")
 }
+os.environ["COLUMNS"] = "200"  # tables are printed for this width, whatever terminal runs the tests
 
 from tests.helpers.folders import write_valid  # noqa: E402
 

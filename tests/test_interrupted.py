@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from maghub import layout
 from maghub.errors import MaghubError
 from maghub.files import staged_folder, write_text
 from maghub.loading import load
@@ -93,13 +94,13 @@ def test_existing_folder_is_kept_when_the_block_fails(
 ) -> None:
     out = tmp_path / "toy"
     out.mkdir()
-    (out / "old").write_text("old")
+    (out / layout.SPEC_FILE).write_text("old")
     with (
         pytest.raises((RuntimeError, KeyboardInterrupt)),
         staged_folder(out, overwrite=True) as staging,
     ):
         action(staging)
-    assert files_of(out) == {"old": b"old"}
+    assert files_of(out) == {layout.SPEC_FILE: b"old"}
     assert [path.name for path in tmp_path.iterdir()] == ["toy"]
 
 

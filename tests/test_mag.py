@@ -252,3 +252,21 @@ def test_edges_and_features_are_read_without_loading_images(
     assert mag.labels.size
     assert mag.features(ENCODER, "text").size
     assert mag.to_pyg(ENCODER).num_edges
+
+
+def test_a_task_is_named_with_hyphen_or_underscore_and_never_guessed(tmp_path: Path) -> None:
+    write_toy(random_toy(30, seed=4), tmp_path / "toy")
+    mag = maghub.load(tmp_path / "toy")
+    same = mag.to_pyg(task="link-prediction").edge_index
+    assert torch.equal(same, mag.to_pyg(task="link_prediction").edge_index)
+    for wrong in ("link_predicton", "zzz"):
+        with pytest.raises(MaghubError, match="unknown task"):
+            mag.to_pyg(task=wrong)
+        with pytest.raises(MaghubError, match="unknown task"):
+            mag.message_edges(wrong)
+
+
+@pytest.mark.parametrize("name", [None, "", "  ", 3])
+def test_what_is_no_name_is_refused(name: object) -> None:
+    with pytest.raises(MaghubError, match="is no dataset"):
+        maghub.load(name)

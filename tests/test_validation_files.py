@@ -194,7 +194,8 @@ def test_config_without_files(folder: Path) -> None:
 
 def test_paths_do_not_leave_the_folder(folder: Path) -> None:
     change_spec(folder, lambda spec: config_of(spec, "edges")["files"][0].update(path="../../x"))
-    found(validate(folder), layout.SPEC_FILE, "files", "leads out of the folder")
+    column = "configs.1.files.0.path"
+    found(validate(folder), layout.SPEC_FILE, column, "leads out of the folder")
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")

@@ -73,6 +73,8 @@ class NodeClassification:
     def __init__(
         self, mag: MAG, encoders: Mapping[str, str], train: TrainConfig | None = None
     ) -> None:
+        if not encoders:
+            raise MaghubError("no input", fix='name one, e.g. {"text": "all-minilm-l6-v2"}')
         self.mag, self.encoders = mag, dict(encoders)
         self.train = train or TrainConfig()
         splits = mag.splits(self.train.node_rule)

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from maghub import layout
-from maghub.errors import MaghubError
 from maghub.hub.failures import HubError, hub_errors
 from maghub.hub.remote import DATASET, RemoteRepo
 from maghub.progress import track
 from maghub.spec import ConfigSpec, FolderSpec, read_spec
-from maghub.validating.opened import safe_path
 
 _ID = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[^@\s]+)?")
 _THREADS = 8
@@ -43,11 +41,6 @@ class HubFolder:
         self.folder = Path(self._download(layout.SPEC_FILE)).parent
         self._download(layout.CARD_SOURCE_FILE)
         self.spec: FolderSpec = read_spec(self.folder)
-        for config in self.spec.configs:
-            for entry in config.files:
-                if not safe_path(entry.path):
-                    what = f"path '{entry.path}' leads out of the folder"
-                    raise MaghubError(what, where=f"{self._remote}/{layout.SPEC_FILE}")
 
     def _resolve(self) -> str:
         """The commit of the revision: from the Hub, or from the cache where it has no answer."""

@@ -133,11 +133,6 @@ def embedding_key(config: ConfigSpec) -> str | None:
     return known.get(config.target or layout.NODES) or next(iter(config.features), None)
 
 
-def safe_path(path: str) -> bool:
-    """Whether a path from maghub.json stays inside the folder."""
-    return "\0" not in path and not path.startswith("/") and ".." not in Path(path).parts
-
-
 def open_table(folder: Path, config: ConfigSpec, findings: Findings) -> Opened:
     """Open every file of a config; missing, damaged, changed or wrongly typed ones are noted."""
     features = readable_features(config.features)
@@ -147,11 +142,6 @@ def open_table(folder: Path, config: ConfigSpec, findings: Findings) -> Opened:
     table = Opened(folder, config, features or Features(), findings)
     table.whole = features is not None
     for entry in config.files:
-        if not safe_path(entry.path):
-            what = f"path '{entry.path}' of config {config.name} leads out of the folder"
-            findings.add(layout.SPEC_FILE, what, column="files", fix=REBUILD)
-            table.whole = False
-            continue
         rows = _open_file(table, entry)
         if rows is None:
             table.whole = False
