@@ -16,7 +16,14 @@ from maghub.building import build
 from maghub.errors import MaghubError, nearest
 from maghub.loading import load, resolve, sample_path
 
-GROUPS: tuple[registry.Group, ...] = ("builders", "encoders", "models", "tasks", "retrievers")
+GROUPS: tuple[registry.Group, ...] = (
+    "builders",
+    "importers",
+    "encoders",
+    "models",
+    "tasks",
+    "retrievers",
+)
 HEAVY = (
     "torch",
     "transformers",
