@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from datasets import DatasetInfo, SplitDict, SplitInfo
 
 from maghub import layout
@@ -10,6 +12,7 @@ from maghub.schema import describe, features_from_dict
 from maghub.spec import ConfigSpec, FolderSpec
 
 _STEPS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+_BAR = 30
 
 
 def size_category(rows: int) -> str:
@@ -29,6 +32,17 @@ def table(header: list[str], rows: list[list[object]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
 
+def histogram(header: list[str], counts: Mapping[str, int]) -> str:
+    """A Markdown table of counts with a bar each, as long as its share of the largest."""
+    longest = max(counts.values(), default=0)
+    rows: list[list[object]] = []
+    for name, count in counts.items():
+        eighths = -(-count * _BAR * 8 // longest) if longest else 0  # what is there is seen
+        full, rest = divmod(eighths, 8)
+        rows.append([name, f"{count:,}", "█" * full + " ▏▎▍▌▋▊▉"[rest].strip()])
+    return table([*header, ""], rows)
+
+
 def _dataset_info(config: ConfigSpec) -> dict[str, object]:
     """One ``dataset_info`` entry of the Hub's YAML."""
     splits = SplitDict()
@@ -42,6 +56,21 @@ def _dataset_info(config: ConfigSpec) -> dict[str, object]:
         dataset_size=sum(config.num_bytes.values()),
     )
     return {"config_name": config.name, **info._to_yaml_dict()}
+
+
+def _gate(card: Card) -> dict[str, object]:
+    """What the Hub asks before it gives access, where the policy of some part is gated."""
+    gated = [part for part in PARTS if getattr(card.spec.policy, part) == "gated"]
+    if not gated:
+        return {}
+    licences = "; ".join(f"{part}: {getattr(card.spec.licences, part)}" for part in gated)
+    prompt = f"Access is gated because of the {' and '.join(gated)}. Licence of {licences}."
+    fields = {"Name": "text", "Affiliation": "text", "Use": "text"}
+    terms = "I use the data only as these licences and the cited sources allow"
+    return {
+        "extra_gated_prompt": prompt,
+        "extra_gated_fields": {**fields, terms: "checkbox"},
+    }
 
 
 def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
@@ -66,6 +95,7 @@ def hub_metadata(card: Card, spec: FolderSpec) -> dict[str, object]:
         "task_categories": list(card.spec.task_categories),
         "size_categories": [size_category(rows)],
         "tags": list(dict.fromkeys(tags)),
+        **_gate(card),
         "configs": configs,
         "dataset_info": [_dataset_info(config) for config in spec.configs],
     }
@@ -127,9 +157,10 @@ def _statistics(card: Card, spec: FolderSpec) -> str:
     ]
     facts += [[f"images: {what}", f"{count:,}"] for what, count in spec.images.items()]
     text = table(["measured on the tables as written", ""], facts)
+    if stats.degrees:
+        text += "\n\n" + histogram(["degree", "nodes"], stats.degrees)
     if stats.classes:
-        rows: list[list[object]] = [[name, f"{count:,}"] for name, count in stats.classes.items()]
-        text += "\n\n" + table(["class", "nodes"], rows)
+        text += "\n\n" + histogram(["class", "nodes"], stats.classes)
         if stats.unlabelled:
             text += f"\n\n{stats.unlabelled:,} nodes have no label."
     return text + _paper(card, spec)

@@ -52,6 +52,14 @@ def percentiles(values: NDArray[np.int64]) -> dict[str, int]:
     return {f"p{q}": int(point) for q, point in zip(PERCENTILES, points, strict=True)}
 
 
+def degree_classes(degree: NDArray[np.int64]) -> dict[str, int]:
+    """Nodes by degree, in classes that double in width: 0, 1, 2-3, 4-7 and so on."""
+    bits = np.zeros(len(degree), np.int64)
+    bits[degree > 0] = np.floor(np.log2(degree[degree > 0])).astype(np.int64) + 1
+    names = ["0", "1", *(f"{1 << low}-{(2 << low) - 1}" for low in range(1, 62))]
+    return {names[i]: int(count) for i, count in enumerate(np.bincount(bits))}
+
+
 class _NodeColumns(NamedTuple):
     classes: dict[str, int]
     labels: NDArray[np.int64] | None  # by node id, -1 where there is none
@@ -137,6 +145,7 @@ def measure(
             largest_component=int(np.bincount(member).max()),
             mean_degree=round(float(degree.mean()), 4),
             max_degree=int(degree.max()),
+            degrees=degree_classes(degree),
             homophily=homophily,
             classes=counts,
             unlabelled=int((labels < 0).sum()) if labels is not None else 0,
