@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from maghub import __version__
+from maghub.cli import audit as audit_command
 from maghub.cli import clegr as clegr_commands
 from maghub.cli import datasets as dataset_commands
 from maghub.cli import demo as demo_command
@@ -59,6 +60,7 @@ def _quiet(debug: bool) -> None:
 
 dataset_commands.register(app)
 encoding_commands.register(app)
+audit_command.register(app)
 clegr_commands.register(app)
 hub_commands.register(app)
 demo_command.register(app)

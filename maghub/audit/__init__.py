@@ -1,0 +1,7 @@
+"""What ``maghub validate`` cannot see: ``maghub audit FOLDER``."""
+
+from maghub.audit.checks import run
+from maghub.audit.pages import write_html
+from maghub.audit.report import Check, Example, Report, Verdict
+
+__all__ = ["Check", "Example", "Report", "Verdict", "run", "write_html"]

@@ -1,0 +1,134 @@
+"""The dataset under audit: its columns by node id, read once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from maghub import layout
+from maghub.mag import MAG
+from maghub.reader import iter_groups, read_columns
+from maghub.schema import features_from_dict, vector_columns
+from maghub.spec import ConfigSpec
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Keys = NDArray[np.uint64]
+UNASSIGNED = layout.SPLITS.index(layout.UNASSIGNED)
+_NO_WORD = re.compile(r"[\W_]+")
+
+
+def normalised(text: str) -> str:
+    """A text without case, punctuation, compatibility forms and repeated blanks."""
+    return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def key_of(data: bytes) -> int:
+    """64 bits that are equal for equal bytes."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
+
+
+class Subject:
+    """A dataset and the settings of its audit.
+
+    Args:
+        mag: The opened dataset.
+        seed: Seed of samples and hash functions.
+        limit: Most examples that a check keeps.
+    """
+
+    def __init__(self, mag: MAG, seed: int, limit: int) -> None:
+        self.mag, self.seed, self.limit = mag, seed, limit
+        (nodes,) = mag.spec.of_kind("nodes")[:1]
+        self.nodes = mag.config(nodes.name)
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return self.nodes.rows
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there is a column of images."""
+        return layout.IMAGE in self.nodes.features
+
+    @cached_property
+    def split_rule(self) -> str | None:
+        """The default node split, or the first; None where nodes are not split."""
+        rules = [rule.name for rule in self.mag.spec.node_splits]
+        return self.mag.spec.default_split or (rules[0] if rules else None)
+
+    @cached_property
+    def codes(self) -> NDArray[np.int8]:
+        """int8 [N] split of each node (index into ``layout.SPLITS``)."""
+        codes = np.full(self.n, UNASSIGNED, np.int8)
+        if self.split_rule is not None:
+            for name, ids in self.mag.splits(self.split_rule).items():
+                codes[ids] = layout.SPLITS.index(name)
+        return codes
+
+    @property
+    def held_out(self) -> Bools:
+        """Which nodes are in validation or test."""
+        return (self.codes > 0) & (self.codes != UNASSIGNED)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Normalised texts by node id; an absent one is empty."""
+        table = read_columns(self.mag.folder, self.nodes, [layout.NODE_ID, layout.TEXT])
+        texts = [""] * self.n
+        ids = table[layout.NODE_ID].to_pylist()
+        for node, text in zip(ids, table[layout.TEXT].to_pylist(), strict=True):
+            texts[node] = normalised(text or "")
+        return texts
+
+    @cached_property
+    def text_keys(self) -> Keys:
+        """64 bits per text, equal where normalised texts are."""
+        keys = [key_of(text.encode("utf-8", "surrogatepass")) for text in self.texts]
+        return np.asarray(keys, np.uint64)
+
+    @cached_property
+    def has_text(self) -> Bools:
+        """Which nodes have a text with a letter or digit in it."""
+        return np.fromiter(map(bool, self.texts), bool, self.n)
+
+    def images(self) -> Iterator[tuple[int, bytes]]:
+        """Node id and bytes of each image, in stored order, row group by row group."""
+        columns = [layout.NODE_ID, layout.IMAGE]
+        for _, _, table in iter_groups(self.mag.folder, self.nodes, columns):
+            blobs = pc.struct_field(table[layout.IMAGE], "bytes")
+            for node, blob in zip(table[layout.NODE_ID].to_pylist(), blobs, strict=True):
+                if blob.is_valid:
+                    yield node, blob.as_py()
+
+    def embeddings(self) -> list[tuple[ConfigSpec, str]]:
+        """Embedding configs of the nodes and their vector columns."""
+        return [
+            (config, column)
+            for config in self.mag.spec.of_kind("embeddings")
+            if config.target in (None, self.nodes.name)
+            for column in vector_columns(features_from_dict(config.features))
+        ]
+
+    def present(self, config: ConfigSpec, modality: str) -> Bools:
+        """Which rows of an embedding config say that they have a vector."""
+        flag = layout.has_column(modality)
+        column = read_columns(self.mag.folder, config, [flag])[flag].combine_chunks()
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
+
+    def side(self, node: int) -> str:
+        """A node with its split, for an example."""
+        return f"{node} ({layout.SPLITS[self.codes[node]]})"
+
+    def quoted(self, node: int, length: int = 60) -> str:
+        """The beginning of a node's text, for an example."""
+        text = self.texts[node]
+        return f"'{text[:length]}{'...' if len(text) > length else ''}'"
