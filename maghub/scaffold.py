@@ -129,7 +129,7 @@ _FILES = {
 }
 
 
-def init(name: str, folder: str | Path | None = None, *, overwrite: bool = False) -> Path:
+def init(name: str, folder: str | Path | None = None) -> Path:
     """Write a folder for a new dataset: a card, a builder, and what makes them a package.
 
     ``maghub build NAME --from ...`` needs the card only. To build from raw files by code, fill in
@@ -138,7 +138,6 @@ def init(name: str, folder: str | Path | None = None, *, overwrite: bool = False
     Args:
         name: Name of the dataset: lower-case letters, digits and dashes.
         folder: The folder to make; the name by default.
-        overwrite: Replace an existing folder.
 
     Raises:
         MaghubError: The name is not one, the folder exists, or the OS refuses to write.
@@ -155,7 +154,9 @@ def init(name: str, folder: str | Path | None = None, *, overwrite: bool = False
         "MODULE": "maghub_" + name.replace("-", "_"),
     }
     out = Path(folder) if folder is not None else Path(name)
-    with staged_folder(out, overwrite=overwrite) as staging:
+    if out.exists():  # never replaced: what is in it may have been filled in
+        raise MaghubError("already exists", where=out, fix="choose another folder with --out")
+    with staged_folder(out) as staging:
         for file, text in _FILES.items():
             for key, value in values.items():
                 text = text.replace(f"@{key}@", value)

@@ -31,9 +31,10 @@ def test_the_card_reads_and_keeps_everything_here(tmp_path: Path) -> None:
     assert card.name == "my-graph"
     assert set(card.policy.model_dump().values()) == {"local"}
     assert "@" not in (folder / "builder.py").read_text()
+    (folder / "card.md").write_text("filled in")
     with pytest.raises(MaghubError, match="already exists"):
         maghub.init("my-graph", folder)
-    assert maghub.init("my-graph", folder, overwrite=True) == folder
+    assert (folder / "card.md").read_text() == "filled in"
 
 
 @pytest.mark.parametrize("name", ["", "My Graph", "-x", "a/b", "é", "a\n"])

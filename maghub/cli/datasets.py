@@ -100,12 +100,11 @@ def _pairs(values: list[str], option: str) -> dict[str, str]:
 def init_command(
     name: Annotated[str, typer.Argument(help="Name of your dataset.")],
     out: Annotated[Path | None, typer.Option(help="Folder to make (default: the name).")] = None,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing folder.")] = False,
 ) -> None:
     """Start a dataset of your own: a folder with a card and a builder to fill in."""
     from maghub.scaffold import init
 
-    folder = init(name, out, overwrite=overwrite)
+    folder = init(name, out)
     console.print(f"fill in {folder / 'card.md'}, then: maghub build {name} --from", markup=False)
 
 
