@@ -39,6 +39,8 @@ def build(
         MaghubError: Unknown name, missing or damaged raw files, or the disk refuses.
     """
     card = registry.card(name)
+    if raw_dir is not None and not Path(raw_dir).is_dir():
+        raise MaghubError("is not a folder", where=raw_dir, fix="give the folder of the raw files")
     source: Source = registry.get("builders", name).SOURCE(
         Path(raw_dir) if raw_dir is not None else None, seed, **options
     )

@@ -73,7 +73,9 @@ def test_validate_lists_problems_and_exits_with_one(tmp_path: Path) -> None:
         (["info", "nothing-like-it"], 1, "unknown dataset"),
         (["validate", "no-such-folder"], 1, "no-such-folder"),
         (["encode", "no-such-folder", "--encoder", "x"], 1, "no-such-folder"),
-        (["build", "emoji", "--raw-dir", "nowhere", "--out", "x"], 1, "npm pack"),
+        (["build", "emoji", "--raw-dir", "nowhere", "--out", "x"], 1, "nowhere: is not a folder"),
+        (["build", "emoji", "--raw-dir", ".", "--out", "x"], 1, "npm pack"),
+        (["build", "emoji", "--seed", "-1", "--out", "x"], 1, "negative"),
         (["build", "emoji", "--out", "x", "--set", "colour=1"], 1, "colour"),
     ],
 )
@@ -95,6 +97,12 @@ def test_debug_shows_the_traceback() -> None:
     done = run("--debug", "validate", "no-such-folder")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
+
+
+def test_a_device_that_is_not_here_is_named() -> None:
+    done = run("encode", sample_path("emoji"), "--encoder", "all-minilm-l6-v2", "--device", "bogus")
+    assert done.returncode == 1
+    assert "device 'bogus'" in one_line(done)
 
 
 def test_unknown_encoder_gives_the_nearest_names(tmp_path: Path) -> None:

@@ -168,7 +168,8 @@ def validate_command(
     if json:
         print_json(report.to_dict())
     elif report.ok:
-        console.print(f"{folder}: valid ({report.checked})", markup=False)
+        counts = ", ".join(f"{count:,} {what}" for what, count in report.checked.items())
+        console.print(f"{folder}: valid ({counts})", markup=False)
     else:
         for problem in report.problems:
             line = MaghubError(problem.message, where=_place(problem), fix=problem.fix).line()

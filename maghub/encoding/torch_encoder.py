@@ -29,6 +29,23 @@ if TYPE_CHECKING:
 MAX_ASPECT = 200
 
 
+def usable_device(name: str) -> torch.device:
+    """The torch device of that name, once something can be put on it.
+
+    Raises:
+        MaghubError: There is no such device here.
+    """
+    import torch
+
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise MaghubError(
+            f"the device '{name}' cannot be used here ({reason})", fix="give cpu, or auto"
+        ) from None
+
+
 class TorchEncoder(Encoder):
     """An encoder that is a torch module; subclasses load it and say how inputs go through it.
 
@@ -62,7 +79,7 @@ class TorchEncoder(Encoder):
         if precision not in known:
             raise nearest(precision, known, kind="precision")
         self.spec = spec.model_copy(update={"revision": revision, "compute": precision})
-        self.device = torch.device(device)
+        self.device = usable_device(device)
         self.dtype: torch.dtype = getattr(torch, precision)
         with loading(spec, folder):
             self.module = self.load(folder)
