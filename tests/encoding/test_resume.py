@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import signal
@@ -14,9 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import maghub
 from maghub import registry
+from maghub.cli.app import app
 from maghub.encoding import job, run, working
 from maghub.errors import MaghubError
 from maghub.spec import read_spec
@@ -32,6 +35,7 @@ ENCODE = """
 import sys
 import maghub
 from maghub import registry
+from maghub.cli.app import app
 from tests.helpers.stand_in import StandIn
 registry.get = lambda group, name: StandIn
 maghub.encode(sys.argv[1], "stand-in")
@@ -285,3 +289,21 @@ def test_a_batch_holds_at_least_one(toy: Path, size: int) -> None:
 def test_unknown_engine_gives_the_nearest(toy: Path) -> None:
     with pytest.raises(MaghubError, match="Did you mean ray"):
         maghub.encode(toy, "stand-in", engine="rey")
+
+
+def test_command(toy: Path, whole: dict[str, bytes]) -> None:
+    runner = CliRunner()
+    command = ["encode", str(toy), "--encoder", "stand-in"]
+    done = runner.invoke(app, [*command, "--batch-size", "4", "--modality", "text", "--json"])
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.output)
+    assert (shown["batch_size"], shown["modalities"], shown["compute"]) == (4, ["text"], "float32")
+    again = runner.invoke(app, [*command, "--no-resume", "--device", "cpu", "--engine", "local"])
+    assert again.exit_code == 0, again.output
+    assert files_of(toy) == whole
+    projected = runner.invoke(app, [*command, "--project", "4"])
+    assert projected.exit_code == 0
+    assert maghub.load(toy).features("stand-in-proj4", "image").shape == (NODES, 4)
+    assert maghub.validate(toy).ok
+    for wrong in ("0", "many", "-1"):
+        assert runner.invoke(app, [*command, f"--batch-size={wrong}"]).exit_code == 2
