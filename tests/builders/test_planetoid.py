@@ -196,7 +196,8 @@ def test_half_of_the_texts_is_refused(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_named_at_once(tmp_path: Path) -> None:
-    line = refusal("citeseer", tmp_path / "nowhere", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    line = refusal("citeseer", tmp_path / "empty", tmp_path / "out")
     for name in (*(f"ind.citeseer.{part}" for part in PARTS), "citeseer.npz"):
         assert name in line
 
