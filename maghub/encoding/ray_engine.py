@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +26,7 @@ from maghub.encoding.plan import Plan, Shard
 from maghub.encoding.shards import encode_shard
 from maghub.errors import MaghubError, MissingExtra
 
+_CONNECT_SECONDS = 10.0
 _NUMBER, _DATA, _ERROR = "shard", "data", "error"
 _BLOCK = pa.schema([(_NUMBER, pa.int64()), (_DATA, pa.large_binary()), (_ERROR, pa.string())])
 
@@ -180,6 +182,46 @@ def _one_line() -> Iterator[None]:
         ) from error
 
 
+def _join(ray: Any, address: str | None) -> None:
+    """Start a local Ray, or connect to a cluster.
+
+    Raises:
+        MaghubError: Nothing listens at the address, or the cluster does not let us in.
+    """
+    if address is not None:
+        _require_listener(address)
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    options = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **options,
+        )
+    except Exception as error:  # Ray raises its own types and plain ones alike
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise MaghubError(
+            f"cannot join the Ray cluster at {address or 'this machine'} ({reason[:200]})",
+            fix="check the address, Ray's version there, and its authentication set-up here",
+        ) from error
+
+
+def _require_listener(address: str) -> None:
+    """Ray itself waits minutes for an address at which nothing listens."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not port.isdecimal():
+        return  # "auto" and the like
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise MaghubError(
+            f"no Ray cluster answers at {address}",
+            fix="check the address, or leave it out to encode on this machine",
+        ) from error
+
+
 @contextmanager
 def ray_engine(recipe: Recipe, address: str | None) -> Iterator[Engine]:
     """The engine on a cluster, on the Ray that this process is connected to, or on a local one.
@@ -195,20 +237,7 @@ def ray_engine(recipe: Recipe, address: str | None) -> Iterator[Engine]:
         raise MissingExtra("ray", "ray") from None
     started = not ray.is_initialized()
     if started:
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        try:
-            ray.init(
-                address=address or "local",
-                include_dashboard=False if address is None else None,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise MaghubError(
-                f"no Ray cluster answers at {address or 'this machine'}",
-                fix="check the address, or leave it out to encode on this machine",
-            ) from error
+        _join(ray, address)
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     try:
         yield RayEngine(recipe)

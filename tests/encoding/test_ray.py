@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -132,3 +134,30 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         open_engine("ray", Recipe(StandIn)),
     ):
         pass
+
+
+def test_an_address_without_a_cluster_is_one_line_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray = pytest.importorskip("ray")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    begin = time.monotonic()
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(MaghubError, match="no Ray cluster answers") as caught:
+        open_engine("ray", Recipe(StandIn), f"127.0.0.1:{port}").__enter__()
+    assert time.monotonic() - begin < 15
+    assert "\n" not in caught.value.line()
+
+
+def test_a_cluster_that_refuses_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+
+    def refuses(**_: object) -> None:
+        raise RuntimeError("InvalidAuthToken: token is missing\nmore")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refuses)
+    with pytest.raises(MaghubError, match=r"cannot join .*InvalidAuthToken") as caught:
+        open_engine("ray", Recipe(StandIn)).__enter__()
+    assert "authentication" in caught.value.line()
