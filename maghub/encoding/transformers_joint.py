@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 from maghub import layout
 from maghub.encoding.torch_encoder import POOLINGS, TorchEncoder
 from maghub.encoding.transformers_image import image_processor_of
-from maghub.encoding.transformers_text import TransformersText, token_counts, tokenizer_of
+from maghub.encoding.transformers_text import (
+    TransformersText,
+    token_batch,
+    token_counts,
+    tokenizer_of,
+)
 from maghub.encoding.weights import from_pretrained
 from maghub.errors import MaghubError
 
@@ -99,14 +104,7 @@ class VisionLanguage(TorchEncoder):
 
     def text_batch(self, texts: Sequence[str]) -> Batch:
         """Token ids and mask of the texts as they are, without a chat around them."""
-        batch = self._tokenizer(
-            list(texts),
-            padding=True,
-            truncation=True,
-            max_length=self.spec.max_length,
-            return_tensors="pt",
-        )
-        return self.to_device(batch)
+        return self.to_device(token_batch(self._tokenizer, texts, self.spec.max_length))
 
     def image_batch(self, images: Sequence[Image]) -> Batch:
         """Pixels of each image and the prompt that it stands in."""

@@ -45,6 +45,13 @@ def token_counts(tokenizer: Any, texts: Sequence[str]) -> NDArray[np.int64]:
     return np.fromiter((len(row) for row in rows), np.int64, len(texts))
 
 
+def token_batch(tokenizer: Any, texts: Sequence[str], max_length: int | None) -> Any:
+    """Token ids and mask, cut at ``max_length``, padded to the longest text of the batch."""
+    return tokenizer(
+        list(texts), padding=True, truncation=True, max_length=max_length, return_tensors="pt"
+    )
+
+
 class TransformersText(TorchEncoder):
     """A text model of transformers, its last layer pooled as the spec says."""
 
@@ -73,14 +80,7 @@ class TransformersText(TorchEncoder):
 
     def text_batch(self, texts: Sequence[str]) -> Batch:
         """Token ids and mask, cut at the spec's length, padded to the longest text."""
-        batch = self._tokenizer(
-            list(texts),
-            padding=True,
-            truncation=True,
-            max_length=self.spec.max_length,
-            return_tensors="pt",
-        )
-        return self.to_device(batch)
+        return self.to_device(token_batch(self._tokenizer, texts, self.spec.max_length))
 
     def embed_texts(self, batch: Batch) -> torch.Tensor:
         """The pooled last layer."""
