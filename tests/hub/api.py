@@ -8,6 +8,7 @@ import json
 import re
 from typing import Any
 
+from tests.hub.cards import findings
 from tests.hub.routing import API, REPO, REV, Answer, Refused, Request, reply, route
 from tests.hub.store import Blob, Commit, Repo, Tree, git_oid, is_lfs, lfs_blob
 
@@ -70,7 +71,10 @@ def whoami(request: Request) -> Answer:
 
 @route("POST", "/api/validate-yaml")
 def validate_yaml(request: Request) -> Answer:
-    return reply({"errors": [], "warnings": []})
+    errors, warnings = findings(request.json()["content"])
+    found = {"errors": errors, "warnings": warnings}
+    data = {name: [{"message": message} for message in lines] for name, lines in found.items()}
+    return reply(data, 400 if errors else 200)
 
 
 @route("GET", rf"{API}(/revision/{REV})?")

@@ -245,3 +245,32 @@ show([list(mag.edge_index.shape), list(mag.features("toy-encoder", "text").shape
     assert result(hub, tmp_path / "plain", code) == edges
     got = downloads(hub)
     assert set(got) == {"README.md"} | paths(tmp_path / "large", layout.EDGES)
+
+
+def test_info_of_a_repo_is_that_of_the_folder(client: HubServer, toy: Path) -> None:
+    client.put_folder(REPO, toy)
+    assert package.info(REPO) == package.info(str(toy))
+    assert not [path for path in downloads(client) if path.endswith(".parquet")]
+    with pytest.raises(MaghubError, match="no such dataset"):
+        package.info("maghub/none")
+
+
+def test_all_seeds_of_a_run_read_the_same_commit(client: HubServer, toy: Path) -> None:
+    """Somebody pushes between two seeds: the second one still reads what the first one has read."""
+    pytest.importorskip("torch_geometric")
+    from maghub.running import iter_runs
+
+    client.put_folder(REPO, toy)
+    before = package.load(REPO).revision
+    records = iter_runs(
+        *("mlp", REPO, None),
+        **dict.fromkeys(("encoder", "modalities", "preset", "noise", "out", "work")),  # type: ignore[arg-type]
+        **{"seeds": 2, "settings": {"epochs": 1}, "device": "cpu", "resume": True},  # type: ignore[arg-type]
+    )
+    first = next(records)
+    (toy / "later.txt").write_text("pushed while it ran")
+    client.put_folder(REPO, toy)
+    assert package.load(REPO).revision != before
+    second = next(records)
+    assert first.dataset.revision == second.dataset.revision == before
+    assert first.dataset == second.dataset

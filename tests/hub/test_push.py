@@ -13,7 +13,13 @@ import maghub
 from maghub.errors import MaghubError
 from maghub.hub import sending
 from maghub.hub.push import compare, push
-from maghub.layout import CARD_FILE, CARD_SOURCE_FILE, CROISSANT_FILE, SPEC_FILE
+from maghub.layout import (
+    CARD_FILE,
+    CARD_SOURCE_FILE,
+    CROISSANT_FILE,
+    PICTURE_FILE,
+    SPEC_FILE,
+)
 from maghub.loading import sample_path
 from tests.helpers.reports import one_line
 from tests.hub.client import in_process
@@ -28,7 +34,7 @@ from tests.hub.folders import (
 from tests.hub.server import READER, HubServer
 
 REPO = "maghub/toy"
-METADATA = {CARD_FILE, SPEC_FILE, CARD_SOURCE_FILE, CROISSANT_FILE}
+METADATA = {CARD_FILE, SPEC_FILE, CARD_SOURCE_FILE, CROISSANT_FILE, PICTURE_FILE}
 
 Variants = dict[str, Path]
 pytestmark = pytest.mark.integration

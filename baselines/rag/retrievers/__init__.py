@@ -1,0 +1,1 @@
+"""The retrievers that maghub ships, one file each."""

@@ -1,0 +1,1 @@
+"""What is measured of a retriever: ranking, answers, speed; and training of one."""
