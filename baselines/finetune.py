@@ -15,14 +15,16 @@ import datasets
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
 from torch_geometric import seed_everything
 
-from maghub import layout, registry
+from maghub import layout
 from maghub.baselines._model import Model
 from maghub.baselines._towers import LoRA, Tower
+from maghub.baselines.settings import registered, resolve
+from maghub.baselines.training.loop import check_weights
 from maghub.encoding.torch_encoder import TorchEncoder
 from maghub.errors import MaghubError, nearest
 from maghub.mag import MAG
@@ -58,13 +60,13 @@ class FineTuneConfig(BaseModel):
 
     mode: Mode = "both"
     lora: LoRA | None = None
-    epochs: int = 20
-    patience: int = 5
-    batch_size: int = 32
-    lr: float = 1e-3
-    encoder_lr: float = 2e-5
-    weight_decay: float = 0.01
-    clip: float = 1.0
+    epochs: int = Field(default=20, ge=1)
+    patience: int = Field(default=5, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    lr: float = Field(default=1e-3, gt=0, lt=1e38)
+    encoder_lr: float = Field(default=2e-5, gt=0, lt=1e38)
+    weight_decay: float = Field(default=0.01, ge=0, lt=1e38)
+    clip: float = Field(default=1.0, gt=0)
     half: bool = False
     node_rule: str | None = None
 
@@ -125,7 +127,8 @@ class FineTuning:
         head: Its settings.
 
     Raises:
-        MaghubError: No labels or splits, or the mode trains an encoder that is not given.
+        MaghubError: No labels or splits, no such model or settings of it, or the mode trains an
+            encoder that is not given.
     """
 
     def __init__(
@@ -138,8 +141,11 @@ class FineTuning:
         head: Mapping[str, object] | None = None,
     ) -> None:
         self.mag, self.encoders, self.config = mag, dict(encoders), config or FineTuneConfig()
-        self.kind: type[Model] = registry.get("models", model)
-        self.head = self.kind.Config.model_validate(dict(head or {}))
+        self.kind = registered(
+            model, Model, "is no encoder of graphs, which fine-tuning needs", "gcn"
+        )
+        own = {f"model.{name}": value for name, value in (head or {}).items()}
+        self.head, _ = resolve(self.kind.Config, FineTuneConfig, own)
         for modality in (*self.encoders, *TUNED[self.config.mode]):
             if modality not in layout.MODALITIES:
                 raise nearest(modality, layout.MODALITIES, kind="modality")
@@ -148,12 +154,20 @@ class FineTuning:
                     f"mode {self.config.mode} trains an encoder of {modality}, none is given",
                     fix=f"give one, or choose mode {next(iter(self.encoders), 'frozen')}",
                 )
+        if not self.encoders:
+            raise MaghubError("no encoder is given", fix="give one of text, of image, or both")
         splits = mag.splits(self.config.node_rule)
         self.labels: NDArray[np.int64] = mag.labels
-        self.ids = {
-            name: splits[name][self.labels[splits[name]] >= 0]
-            for name in (layout.TRAIN, layout.VALIDATION, layout.TEST)
-        }
+        self.ids = {}
+        for name in (layout.TRAIN, layout.VALIDATION, layout.TEST):
+            ids = splits.get(name, np.zeros(0, np.int64))
+            self.ids[name] = ids[self.labels[ids] >= 0]
+            if not len(self.ids[name]):
+                raise MaghubError(
+                    f"the split has no labelled {name} node, which fine-tuning needs",
+                    where=mag.spec.name,
+                    fix="choose another: node_rule=NAME",
+                )
         self.rows = mag.nodes.select_columns(list(self.encoders))
         if layout.IMAGE in self.encoders:
             self.rows = self.rows.cast_column(layout.IMAGE, datasets.Image(decode=False))
@@ -242,6 +256,7 @@ class FineTuning:
         best, best_epoch, state, epoch = -1.0, 0, _state(net), 0
         for epoch in range(self.config.epochs):
             self._epoch(net, frozen, optimizer, child_rng(seed, "fine-tuning", epoch))
+            check_weights(net, epoch)
             predicted = self._predict(net, frozen, layout.VALIDATION)
             accuracy = float(accuracy_score(truth, predicted))
             if accuracy > best:

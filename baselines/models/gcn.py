@@ -1,24 +1,41 @@
-"""GCN (Kipf and Welling, 2017): symmetric normalised neighbourhood averaging with self loops."""
+"""GCN (Kipf and Welling, 2017): symmetrically normalised sums over neighbours and the node."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from torch import Tensor
-from torch_geometric.nn.models import GCN as Layers
+from torch_geometric.nn import GCNConv
 
-from maghub.baselines._model import Model, ModelConfig, Output
+from maghub.baselines._model import EarlyFusion
+from maghub.baselines.models._adjacency import Adjacency, adjacency
+from maghub.baselines.models._stack import Stack, StackConfig, layer_widths
 
 
-class GCN(Model):
-    """PyTorch Geometric's GCN on the modalities side by side."""
+class GCNLayer(GCNConv):
+    """PyG's GCNConv on a normalised matrix; aggregates on the narrower side of its weights."""
 
-    def __init__(self, dims: dict[str, int], out: int, config: ModelConfig) -> None:
+    def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
+        """A X W + b, [N, out]."""
+        if self.in_channels < self.out_channels:
+            return self.lin(graph @ x) + self.bias
+        return graph @ self.lin(x) + self.bias
+
+
+class GCN(EarlyFusion):
+    """Stack of GCN layers; defaults of OpenMAG, appendix G.2.
+
+    Kipf's network is ``hidden=16, layers=2, dropout=.5, input_dropout=.5`` with one output per
+    class. Edge weights scale messages and degrees.
+    """
+
+    Config = StackConfig
+
+    def __init__(self, dims: dict[str, int], out: int, config: StackConfig) -> None:
         super().__init__(dims, out, config)
-        self.net = Layers(
-            sum(dims.values()), config.hidden, config.layers, out, dropout=config.dropout
-        )
+        widths = layer_widths(self.width, config.hidden, out, config.layers)
+        self.stack = Stack([GCNLayer(a, b) for a, b in pairwise(widths)], widths, config)
 
-    def forward(
-        self, x: dict[str, Tensor], edge_index: Tensor, edge_weight: Tensor | None = None
-    ) -> Output:
-        """h [N, out]."""
-        return Output(self.net(self.fuse(x), edge_index, edge_weight=edge_weight))
+    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """See ``EarlyFusion.encode``."""
+        return self.stack(x, adjacency("gcn", edge_index, edge_weight, x.shape[0]))

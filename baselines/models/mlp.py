@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch_geometric.nn import MLP as Layers
+from itertools import pairwise
 
-from maghub.baselines._model import Model, ModelConfig, Output
+from torch import Tensor, nn
+
+from maghub.baselines._model import EarlyFusion
+from maghub.baselines.models._stack import Stack, StackConfig, layer_widths
 
 
-class MLP(Model):
-    """Linear layers with ReLU and dropout on the modalities side by side; ignores edges."""
+class MLP(EarlyFusion):
+    """Linear layers on the fused input; edges are ignored."""
 
-    def __init__(self, dims: dict[str, int], out: int, config: ModelConfig) -> None:
+    Config = StackConfig
+
+    def __init__(self, dims: dict[str, int], out: int, config: StackConfig) -> None:
         super().__init__(dims, out, config)
-        widths = [sum(dims.values()), *[config.hidden] * (config.layers - 1), out]
-        self.net = Layers(widths, dropout=config.dropout, norm=None)
+        widths = layer_widths(self.width, config.hidden, out, config.layers)
+        self.stack = Stack([nn.Linear(a, b) for a, b in pairwise(widths)], widths, config)
 
-    def forward(
-        self, x: dict[str, Tensor], edge_index: Tensor, edge_weight: Tensor | None = None
-    ) -> Output:
-        """h [N, out]."""
-        return Output(self.net(self.fuse(x)))
+    @property
+    def hops(self) -> int:
+        """None: edges are not read."""
+        return 0
+
+    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        """See ``EarlyFusion.encode``."""
+        return self.stack(x)

@@ -1,156 +1,150 @@
-"""Node classification, full batch: validation chooses the epoch, test is read once."""
+"""Node classification: labels of some nodes are given, the others are predicted.
+
+Loss (OpenMAG's adapter): cross entropy + w * sum over modalities of InfoNCE(Linear_m(h), x_m), plus
+the encoder's own losses. Validation accuracy chooses the epoch; test is read once.
+"""
 
 from __future__ import annotations
 
-import copy
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 from sklearn.neighbors import KNeighborsClassifier
-from torch import Tensor
-from torch_geometric import seed_everything
+from torch import Tensor, nn
 
-from maghub import layout, registry
+from maghub import layout
 from maghub.baselines._model import Model
+from maghub.baselines._task import Batch, Head, Step, Task, shard_ids
+from maghub.baselines.sampling import Shard, node_batches
+from maghub.baselines.tasks._contrast import ContrastConfig, ModalityContrast
 from maghub.errors import MaghubError
 from maghub.mag import MAG
+from maghub.metrics import get_metric
+
+METRICS = ("accuracy", "macro_f1")
+_SCORED_AT_ONCE = 1 << 24
 
 
-class TrainConfig(BaseModel):
-    """Typed, printable settings of a run."""
+class NodeClassificationConfig(ContrastConfig):
+    """Settings of node classification; see also ``ContrastConfig``.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    epochs: int = 200
-    patience: int = 30
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    node_rule: str | None = None
-
-
-class Result(BaseModel):
-    """One run: what was run and what came out (accuracies are fractions)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    dataset: str
-    task: str = "node-classification"
-    model: str
-    encoders: dict[str, str]
-    seed: int
-    model_settings: dict[str, object]
-    train_settings: dict[str, object]
-    validation_accuracy: float
-    test_accuracy: float
-    epoch: int
-    seconds: float
-
-
-def _inputs(mag: MAG, encoders: Mapping[str, str]) -> dict[str, Tensor]:
-    """float32 features per modality, each column standardised over all nodes."""
-    inputs = {}
-    for modality, encoder in encoders.items():
-        x = mag.features(encoder, modality).torch().float()
-        inputs[modality] = (x - x.mean(0)) / x.std(0).clamp(min=1e-6)
-    return inputs
-
-
-class NodeClassification:
-    """Trains a registered model on a published folder.
-
-    Args:
-        mag: A loaded dataset with labels and node splits.
-        encoders: modality -> encoder whose published vectors are the input.
-        train: Settings of the run.
-
-    Raises:
-        MaghubError: No labels, no splits or no such embedding config (with the command to make it).
+    Attributes:
+        head: ``linear`` puts a linear layer on ``h``; ``none`` lets the last layer of the encoder
+            give the logits, as the first papers do.
     """
 
-    def __init__(
-        self, mag: MAG, encoders: Mapping[str, str], train: TrainConfig | None = None
-    ) -> None:
-        if not encoders:
-            raise MaghubError("no input", fix='name one, e.g. {"text": "all-minilm-l6-v2"}')
-        self.mag, self.encoders = mag, dict(encoders)
-        self.train = train or TrainConfig()
-        splits = mag.splits(self.train.node_rule)
-        labelled = mag.labels >= 0
-        self.ids = {
-            name: torch.from_numpy(splits[name][labelled[splits[name]]])
-            for name in (layout.TRAIN, layout.VALIDATION, layout.TEST)
-        }
-        self.y = torch.from_numpy(mag.labels)
-        self.x = _inputs(mag, encoders)
-        self.edge_index = torch.from_numpy(mag.message_edges("node_classification"))
+    eval_every: int = Field(default=10, ge=1)
+    head: Head = "linear"
 
-    def baselines(self) -> dict[str, float]:
-        """Test accuracy of chance (uniform) and of always answering the largest training class."""
-        train, test = self.y[self.ids[layout.TRAIN]], self.y[self.ids[layout.TEST]]
-        classes = len(self.mag.label_names)
-        largest = int(torch.bincount(train, minlength=classes).argmax())
-        return {"chance": 1 / classes, "majority": float((test == largest).float().mean())}
+
+class Classifier(Step):
+    """Encoder, classification head and a projection per modality."""
+
+    def __init__(self, encoder: Model, classes: int, config: NodeClassificationConfig) -> None:
+        super().__init__(encoder)
+        linear = config.head == "linear"
+        self.head = nn.Linear(encoder.out, classes) if linear else nn.Identity()
+        self.contrast = ModalityContrast(encoder, config)
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Cross entropy, InfoNCE per modality and the encoder's own losses."""
+        output = self.encoder(batch.x, batch.edge_index)
+        h = output.h[batch.rows]
+        assert batch.y is not None
+        losses = {"cross_entropy": nn.functional.cross_entropy(self.head(h), batch.y)}
+        return {**losses, **self.contrast(output.h, batch), **output.losses}
+
+
+class NodeClassification(Task):
+    """See the module; the folder needs labels and node splits."""
+
+    name = "node-classification"
+    Config = NodeClassificationConfig
+    monitor = "accuracy"
+    config: NodeClassificationConfig
+
+    def __init__(self, mag: MAG, encoders: Mapping[str, str], *args: Any, **options: Any) -> None:
+        super().__init__(mag, encoders, *args, **options)
+        labels, splits = mag.labels, mag.splits(self.config.node_rule)
+        self.classes = len(mag.label_names)
+        self.ids = {}
+        for split in (layout.TRAIN, layout.VALIDATION, layout.TEST):
+            ids = splits.get(split, np.zeros(0, np.int64))
+            self.ids[split] = torch.from_numpy(ids[labels[ids] >= 0])
+        if not len(self.ids[layout.TRAIN]):
+            raise MaghubError(
+                f"split rule '{self.split}' has no labelled training node",
+                where=mag.spec.name,
+                fix="choose another: --set node_rule=NAME",
+            )
+        shown = labels.copy()
+        train = self.ids[layout.TRAIN].numpy()
+        shown[train] = self.noise.flip(labels[train], self.classes)
+        self.y = torch.from_numpy(labels).to(self.device)
+        self.shown = torch.from_numpy(shown).to(self.device)
+
+    @property
+    def split(self) -> str | None:
+        """The node split rule."""
+        return self.config.node_rule or self.mag.spec.default_split
+
+    @property
+    def reads(self) -> list[str]:
+        """See ``Task.reads``; and the node splits."""
+        return sorted([*super().reads, layout.NODE_SPLITS])
+
+    def width(self, hidden: int) -> int:
+        """The encoder's own width, or one value per class without a head."""
+        return hidden if self.config.head == "linear" else self.classes
+
+    def step(self, encoder: Model) -> Classifier:
+        """The module that is trained."""
+        return Classifier(encoder, self.classes, self.config)
+
+    def batches(self, step: Step, epoch: int, shard: Shard) -> Iterator[Batch]:
+        """All training nodes on the whole graph, or sampled parts of it."""
+        ids = self.ids[layout.TRAIN]
+        if self.config.batch_size is None:
+            rows = shard_ids(ids, shard).to(self.device)
+            yield self.whole(rows, y=self.shown[rows])
+            return
+        sampler, size = self.sampler(step), self.config.batch_size
+        for part in node_batches(sampler, ids, size, epoch, shard=shard):
+            rows = torch.arange(part.batch_size, device=self.device)
+            y = self.shown[part.n_id[: part.batch_size].to(self.device)]
+            edge_index = part.edge_index.to(self.device)
+            yield Batch(self.features(part.n_id), edge_index, rows, y=y, n_id=part.n_id)
+
+    @torch.no_grad()
+    def evaluate(self, step: Step, split: str) -> dict[str, float]:
+        """Accuracy and macro-F1 of a split, every node seeing its whole neighbourhood."""
+        rows = self.ids[split].to(self.device)
+        if not len(rows):
+            return {}
+        assert isinstance(step, Classifier)
+        h, size = self.encode(step).h, max(1, _SCORED_AT_ONCE // self.classes)
+        parts = [step.head(h[part]).argmax(dim=1) for part in rows.split(size)]
+        predicted = torch.cat(parts).cpu().numpy()
+        truth = self.y[rows].cpu().numpy()
+        return {name: get_metric(name)(truth, predicted) for name in METRICS}
+
+    def controls(self) -> dict[str, float]:
+        """Test accuracy of chance (uniform) and of the largest training class."""
+        test = self.y[self.ids[layout.TEST].to(self.device)]
+        train = self.y[self.ids[layout.TRAIN].to(self.device)]
+        if not len(test):
+            return {}
+        largest = int(torch.bincount(train, minlength=self.classes).argmax())
+        majority = float((test == largest).float().mean())
+        return {"chance": 1 / self.classes, "majority": majority}
 
     def nearest_neighbours(self, k: int = 5) -> float:
         """Test accuracy of k-NN (cosine) from training nodes on the modalities side by side."""
-        x = torch.cat(list(self.x.values()), dim=1).numpy()
+        x = torch.cat(list(self.features().values()), dim=1).cpu().numpy()
         train, test = self.ids[layout.TRAIN].numpy(), self.ids[layout.TEST].numpy()
-        labels = self.y.numpy()
+        labels = self.y.cpu().numpy()
         model = KNeighborsClassifier(k, metric="cosine").fit(x[train], labels[train])
         return float(np.mean(model.predict(x[test]) == labels[test]))
-
-    def run(self, model: str, seed: int = 0, **settings: object) -> Result:
-        """Train one model with one seed; test accuracy at the best validation epoch."""
-        begin = time.monotonic()
-        seed_everything(seed)
-        kind: type[Model] = registry.get("models", model)
-        config = kind.Config.model_validate(settings)
-        dims = {modality: x.shape[1] for modality, x in self.x.items()}
-        net = kind(dims, len(self.mag.label_names), config)
-        state, validation, epoch = self._fit(net)
-        net.load_state_dict(state)
-        return Result(
-            dataset=self.mag.spec.name,
-            model=model,
-            encoders=self.encoders,
-            seed=seed,
-            model_settings=config.model_dump(),
-            train_settings=self.train.model_dump(),
-            validation_accuracy=validation,
-            test_accuracy=self._accuracy(net, layout.TEST),
-            epoch=epoch,
-            seconds=round(time.monotonic() - begin, 3),
-        )
-
-    def _fit(self, net: Model) -> tuple[dict[str, Tensor], float, int]:
-        """State, validation accuracy and number of the best epoch."""
-        train = self.train
-        optimizer = torch.optim.Adam(net.parameters(), train.lr, weight_decay=train.weight_decay)
-        rows = self.ids[layout.TRAIN]
-        best, best_epoch, state = -1.0, 0, copy.deepcopy(net.state_dict())
-        for epoch in range(train.epochs):
-            net.train()
-            optimizer.zero_grad()
-            output = net(self.x, self.edge_index)
-            loss = torch.nn.functional.cross_entropy(output.h[rows], self.y[rows])
-            loss = loss + sum(output.losses.values())
-            if not torch.isfinite(loss):
-                raise MaghubError(f"loss is not finite at epoch {epoch}", fix="lower the lr")
-            loss.backward()
-            optimizer.step()
-            accuracy = self._accuracy(net, layout.VALIDATION)
-            if accuracy > best:
-                best, best_epoch, state = accuracy, epoch, copy.deepcopy(net.state_dict())
-            elif epoch - best_epoch >= train.patience:
-                break
-        return state, best, best_epoch
-
-    @torch.no_grad()
-    def _accuracy(self, net: Model, split: str) -> float:
-        net.eval()
-        rows = self.ids[split]
-        predicted = net(self.x, self.edge_index).h[rows].argmax(dim=1)
-        return float((predicted == self.y[rows]).float().mean())

@@ -29,7 +29,7 @@ from maghub.spec import BuilderInfo, SplitRule  # noqa: E402
 from maghub.splits import split_counts, stratified_split  # noqa: E402
 from maghub.tables import Facts, in_memory  # noqa: E402
 from maghub.writing import write_folder  # noqa: E402
-from tests.helpers.graphs import toy_card  # noqa: E402
+from tests.helpers.graphs import random_toy, toy_card, write_toy  # noqa: E402
 from tests.helpers.tiny_encoders import tokenizer  # noqa: E402
 
 NODES, CLASSES = 150, 3
@@ -270,9 +270,40 @@ def test_wrong_settings_say_what_to_do(mag: MAG, encoders: dict[str, TorchEncode
         FineTuning(mag, {"texts": encoders["text"]}, FineTuneConfig(mode="frozen"))
     with pytest.raises(MaghubError, match="does not encode image"):
         FineTuning(mag, {"image": encoders["text"]}, FineTuneConfig(mode="frozen")).run()
+    frozen = FineTuneConfig(mode="frozen")
+    with pytest.raises(MaghubError, match="setting hidden='x': Input should be a valid integer"):
+        FineTuning(mag, encoders, frozen, head={"hidden": "x"})
+    with pytest.raises(MaghubError, match="unknown setting of the model 'heads'"):
+        FineTuning(mag, encoders, frozen, head={"heads": 2})
+    with pytest.raises(MaghubError, match="copy-neighbour is no encoder of graphs"):
+        FineTuning(mag, encoders, frozen, model="copy-neighbour")
+    broken = {"batch_size": 1000, "lr": 1e30, "weight_decay": 1e30}
+    with pytest.raises(MaghubError, match=r"after epoch 1 weight .* is not finite"):
+        task(mag, encoders, mode="frozen", epochs=1, **broken).run()
     with pytest.raises(ValueError, match="frozen"):
         FineTuneConfig(mode="all")
     assert finetune.TUNED.keys() == {"frozen", "text", "image", "both"}
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_a_split_without_labelled_nodes_is_named(
+    tmp_path: Path, encoders: dict[str, TorchEncoder], split: str
+) -> None:
+    code = layout.SPLITS.index(split)
+    graph = random_toy(30)
+    graph.codes = [i % 3 for i in range(30)]
+    graph.labels = [None if c == code else 0 for c in graph.codes]
+    write_toy(graph, tmp_path / "unlabelled")
+    unlabelled = load(tmp_path / "unlabelled")
+    with pytest.raises(MaghubError, match=f"no labelled {split} node"):
+        task(unlabelled, {"text": encoders["text"]}, mode="text")
+    graph.labels = [0] * 30
+    graph.codes = [(code + 1) % 3] * 30
+    write_toy(graph, tmp_path / "unsplit")
+    with pytest.raises(MaghubError, match=r"no labelled (train|validation|test) node"):
+        task(load(tmp_path / "unsplit"), {"text": encoders["text"]}, mode="text")
+    with pytest.raises(MaghubError, match="no encoder is given"):
+        FineTuning(unlabelled, {}, FineTuneConfig(mode="frozen"))
 
 
 def test_real_minilm_is_tuned_on_texts_alone(mag: MAG) -> None:

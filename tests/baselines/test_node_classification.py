@@ -1,128 +1,128 @@
-"""MLP and GCN on a graph whose answer is known: features or neighbours decide."""
+"""Node classification on graphs whose answer is known: features or neighbours decide."""
 
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from maghub import layout, registry, schema
+from maghub import registry
 from maghub.errors import MaghubError
-from maghub.loading import load
-from maghub.spec import BuilderInfo, EncoderProvenance, SplitRule
-from maghub.splits import split_counts, stratified_split
-from maghub.tables import Facts, in_memory
-from maghub.writing import write_folder
-from tests.helpers.graphs import toy_card
+from maghub.running import run
+from tests.helpers.graphs import Toy, random_toy, write_toy
+from tests.helpers.planted import ENCODER, communities, planted
 
-NODES, CLASSES, WIDTH = 240, 3, 8
-ENCODER = {"text": "planted"}
+TASK = "node-classification"
+SMALL = {"hidden": 16, "epochs": 40, "lr": 0.01, "batch_size": None, "eval_every": 1}
 
 
-def planted(folder: Path, noise: float, shuffle: bool = False) -> Path:
-    """Three communities, edges inside them only; features are one-hot classes plus noise."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(NODES) % CLASSES
-    src = np.repeat(np.arange(NODES), 4)
-    dst = (src + CLASSES * rng.integers(1, 20, len(src))) % NODES
-    pairs = np.unique(np.stack([np.minimum(src, dst), np.maximum(src, dst)]), axis=1)
-    x = np.zeros((NODES, WIDTH), np.float32)
-    x[np.arange(NODES), labels] = 1
-    x += noise * rng.standard_normal(x.shape, dtype=np.float32)
-    shown = rng.permutation(labels) if shuffle else labels
-    codes = stratified_split(shown, (0.5, 0.25, 0.25), rng)
-    nodes = {
-        layout.NODE_ID: np.arange(NODES),
-        layout.SOURCE_ID: [str(i) for i in range(NODES)],
-        layout.TEXT: [""] * NODES,
-        layout.LABEL: shown,
-    }
-    vectors = pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), WIDTH)
-    tables = [
-        in_memory(
-            layout.NODES,
-            "nodes",
-            schema.nodes_features(["a", "b", "c"], image=False),
-            nodes,
-            split_names=layout.SPLITS,
-            split_ids=codes,
-        ),
-        in_memory(
-            layout.EDGES,
-            "edges",
-            schema.edges_features(),
-            {"edge_id": np.arange(pairs.shape[1]), "src": pairs[0], "dst": pairs[1]},
-        ),
-        in_memory(
-            layout.NODE_SPLITS,
-            "node_splits",
-            schema.splits_features(layout.NODE_ID, ["rule"]),
-            {layout.NODE_ID: np.arange(NODES), "rule": codes},
-        ),
-        in_memory(
-            layout.embeddings_config("planted"),
-            "embeddings",
-            schema.embeddings_features({"text": WIDTH}, "float32"),
-            {layout.NODE_ID: np.arange(NODES), "text": vectors, "has_text": [True] * NODES},
-            target=layout.NODES,
-        ),
-    ]
-    rule = SplitRule(
-        name="rule", of="nodes", origin="maghub", description="-", counts=split_counts(codes)
-    )
-    provenance = EncoderProvenance(
-        encoder="planted",
-        config=layout.embeddings_config("planted"),
-        modalities=("text",),
-        model_id="-",
-        revision="-",
-        library="-",
-        licence="-",
-        dim={"text": WIDTH},
-        pooling="-",
-        normalized=False,
-        dtype="float32",
-        missing={"text": 0},
-    )
-    facts = Facts(default_split="rule", node_splits=(rule,), encoders=(provenance,))
-    card = toy_card()
-    spec = card.spec.model_copy(update={"splits": {"rule": "-"}})
-    builder = BuilderInfo(name="toy", version="1.0.0", seed=0)
-    write_folder(folder, tables, facts, builder, card.model_copy(update={"spec": spec}))
-    return folder
-
-
-def accuracy(folder: Path, model: str, seed: int = 0) -> float:
-    task = registry.get("tasks", "node-classification")(load(folder), ENCODER)
-    return task.run(model, seed, hidden=16).test_accuracy
+def accuracy(folder: Path, model: str, seeds: int | list[int] = 1, **settings: Any) -> float:
+    chosen = {**SMALL, **settings}
+    records = run(model, folder, TASK, encoder=ENCODER, seeds=seeds, settings=chosen)
+    return sum(record.metrics["accuracy"] for record in records) / len(records)
 
 
 def test_mlp_reads_features_and_gcn_averages_noise_away(tmp_path: Path) -> None:
-    clean, noisy = planted(tmp_path / "clean", 0.05), planted(tmp_path / "noisy", 1.5)
-    assert accuracy(clean, "mlp") > 0.95
-    assert accuracy(noisy, "gcn") > accuracy(noisy, "mlp") + 0.1
+    planted(tmp_path / "clean", 0.05)
+    planted(tmp_path / "noisy", 1.5)
+    assert accuracy(tmp_path / "clean", "mlp") > 0.95
+    assert accuracy(tmp_path / "noisy", "gcn") > accuracy(tmp_path / "noisy", "mlp") + 0.1
 
 
-def test_shuffled_labels_stay_at_chance(tmp_path: Path) -> None:
-    folder = planted(tmp_path / "shuffled", 0.05, shuffle=True)
-    for model in ("mlp", "gcn"):
-        assert accuracy(folder, model) < 0.6
+@pytest.mark.parametrize("model", ["mlp", "gcn"])
+@pytest.mark.parametrize("batch_size", [None, 32])
+def test_shuffled_labels_stay_at_chance(tmp_path: Path, model: str, batch_size: int | None) -> None:
+    planted(tmp_path / "shuffled", 0.05, shuffle=True, n=480)
+    # 120 test nodes of three equal classes: five standard errors are 0.22.
+    assert accuracy(tmp_path / "shuffled", model, batch_size=batch_size) < 1 / 3 + 0.22
 
 
-def test_same_seed_same_result_and_everything_is_recorded(tmp_path: Path) -> None:
-    folder = planted(tmp_path / "noisy", 1.5)
-    task = registry.get("tasks", "node-classification")(load(folder), ENCODER)
-    one, two = task.run("gcn", 3, hidden=8), task.run("gcn", 3, hidden=8)
-    assert one.model_copy(update={"seconds": 0}) == two.model_copy(update={"seconds": 0})
-    assert one.model_settings["hidden"] == 8
+def test_mini_batches_learn_what_the_full_batch_learns(tmp_path: Path) -> None:
+    planted(tmp_path / "noisy", 1.0)
+    settings = {"epochs": 15, "batch_size": 16, "fanout": 5}
+    assert accuracy(tmp_path / "noisy", "graphsage", **settings) > 0.9
+
+
+def test_same_seed_same_record_another_seed_another(tmp_path: Path) -> None:
+    planted(tmp_path / "noisy", 1.5)
+    settings = {**SMALL, "batch_size": 32, "epochs": 3}
+    one, two, other = (
+        run("gcn", tmp_path / "noisy", encoder=ENCODER, seeds=[seed], settings=settings)[0]
+        for seed in (3, 3, 4)
+    )
+    same = {"seconds": 0, "train_seconds": 0, "peak_cpu_bytes": 0}
+    assert one.model_copy(update=same) == two.model_copy(update=same)
+    assert one.validation != other.validation
+    assert one.model_settings["hidden"] == 16
+    assert one.task_settings["batch_size"] == 32
     assert one.encoders == ENCODER
-    levels = task.baselines()
-    assert levels["chance"] == pytest.approx(1 / 3)
-    assert levels["majority"] == pytest.approx(1 / 3, abs=0.02)
+    assert one.controls["chance"] == pytest.approx(1 / 3)
+    assert one.controls["majority"] == pytest.approx(1 / 3, abs=0.15)
+    assert set(one.dataset.checksums) >= {"nodes", "edges", "node-splits"}
 
 
-def test_a_missing_encoder_names_the_command_that_makes_it(tmp_path: Path) -> None:
-    folder = planted(tmp_path / "clean", 0.05)
-    with pytest.raises(MaghubError, match="maghub encode") as caught:
-        registry.get("tasks", "node-classification")(load(folder), {"text": "plantet"})
-    assert "planted" in caught.value.line()
+def test_labels_without_a_split_are_never_read(tmp_path: Path) -> None:
+    """Changing the labels of nodes outside train changes no weight; unassigned ones no metric."""
+    toy = communities(noise=1.0)
+    toy.codes = [3 if i % 5 == 0 else code for i, code in enumerate(toy.codes or [])]
+    write_toy(toy, tmp_path / "one")
+    assert toy.labels is not None
+    changed = [(y + 1) % 3 if c == 3 else y for y, c in zip(toy.labels, toy.codes, strict=True)]
+    write_toy(
+        Toy(**{**toy.__dict__, "labels": changed}),
+        tmp_path / "two",
+    )
+    a, b = (
+        run("gcn", tmp_path / name, encoder=ENCODER, seeds=1, settings={**SMALL, "epochs": 5})[0]
+        for name in ("one", "two")
+    )
+    assert (a.metrics, a.validation) == (b.metrics, b.validation)
+
+
+def test_one_modality_alone_and_both(tmp_path: Path) -> None:
+    toy = communities(noise=0.1)
+    toy.vectors["image"] = toy.vectors["image"][::-1].copy() * 0 + 0.01  # tells nothing
+    write_toy(toy, tmp_path / "toy")
+    scores = {
+        modality: run(
+            "mlp", tmp_path / "toy", encoder=ENCODER, modalities=[modality], seeds=1, settings=SMALL
+        )[0].metrics["accuracy"]
+        for modality in ("text", "image")
+    }
+    assert scores["text"] > 0.95
+    assert scores["image"] < 0.6
+
+
+def test_what_a_dataset_lacks_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    mag = planted(tmp_path / "toy", 0.05)
+    task = registry.get("tasks", TASK)
+    with pytest.raises(MaghubError, match=r"maghub encode .* --encoder plantet"):
+        task(mag, {"text": "plantet"})
+    toy = random_toy()
+    toy.labels = None
+    write_toy(toy, tmp_path / "unlabelled")
+    with pytest.raises(MaghubError, match="has no node labels"):
+        run("mlp", tmp_path / "unlabelled", encoder="toy-encoder", seeds=1)
+    toy = random_toy()
+    toy.codes = None
+    write_toy(toy, tmp_path / "unsplit")
+    with pytest.raises(MaghubError, match="has no node-splits"):
+        run("mlp", tmp_path / "unsplit", encoder="toy-encoder", seeds=1)
+    toy = random_toy()
+    toy.codes = [2] * toy.n
+    write_toy(toy, tmp_path / "test-only")
+    with pytest.raises(MaghubError, match="no labelled training node"):
+        run("mlp", tmp_path / "test-only", encoder="toy-encoder", seeds=1)
+
+
+def test_isolated_nodes_an_empty_edge_set_and_one_node_work(tmp_path: Path) -> None:
+    toy = communities(n=60)
+    toy.edges, toy.negatives = [], None
+    write_toy(toy, tmp_path / "edgeless")
+    single = Toy(["one"], [0], None, [], [0], {"text": communities(n=60).vectors["text"][:1]}, None)
+    write_toy(single, tmp_path / "single")
+    for batch_size in (None, 8):
+        settings = {**SMALL, "epochs": 2, "batch_size": batch_size}
+        for model in ("gcn", "gat", "graphsage", "mlp"):
+            assert accuracy(tmp_path / "edgeless", model, epochs=2, batch_size=batch_size) >= 0
+            (record,) = run(model, tmp_path / "single", seeds=1, settings=settings)
+            assert record.metrics == {}  # one training node and nothing to measure

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -43,6 +44,15 @@ def fresh(code: str, *arguments: object) -> dict[str, Any]:
         raise RuntimeError(done.stderr)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def peak_bytes() -> int:
+    """Largest resident memory of this process (Linux).
+
+    Not ``ru_maxrss``, which in a process started by ``fresh`` begins at what its parent had.
+    """
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -20,13 +20,14 @@ from tests.benchmarks._timing import fresh, show
 NODES, SECONDS, GIGABYTES, PLANTED = 100_000, 120, 4, 500
 WIDTHS = {"text": 384, "image": 768}
 MEASURE = """
-import json, resource, sys, time
+import json, sys, time
 from maghub.audit import run
+from tests.benchmarks._timing import peak_bytes
 begin, started = time.perf_counter(), time.process_time()
 report = run(sys.argv[1])
 seconds = time.perf_counter() - begin
 cpu = time.process_time() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+peak = peak_bytes()
 checks = [[c.verdict, c.name, c.count, c.total] for c in report.checks]
 print(json.dumps({"seconds": seconds, "cpu": cpu, "bytes": peak, "checks": checks}))
 """

@@ -1,0 +1,1 @@
+"""The training loop: early stopping, checkpoints, mixed precision and data-parallel processes."""
