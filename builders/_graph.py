@@ -229,14 +229,7 @@ class NodeReader:
             kept = result.data if result is not None else None
             images.append(None if kept is None else {"bytes": kept, "path": None})
         rows = rows.append_column(layout.IMAGE, pa.array(images, IMAGE_TYPE))
-        return Counted(rows, {IMAGE_COUNTS: _flat(summary)})
-
-
-def _flat(summary: ImageSummary) -> dict[str, int]:
-    """Image counts in one level: ``kept``, ``encoded``, ``missing``, ``refused: html``, ..."""
-    found = summary.as_dict()
-    counts = {name: n for name, n in found["actions"].items() if name != "refused"}
-    return counts | {f"refused: {reason}": n for reason, n in found["refused"].items()}
+        return Counted(rows, {IMAGE_COUNTS: summary.flat()})
 
 
 __all__ = [

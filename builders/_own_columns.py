@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isinf
 from typing import Any
 
 import datasets
@@ -67,7 +68,7 @@ def classes(frame: Frame, field: str) -> tuple[list[str], NDArray[np.int64]]:
     texts = frame.texts(field)
     names = sorted(set(texts) - {""})
     if all(name.isascii() and name.isdigit() for name in names):
-        names.sort(key=lambda name: (int(name), name))
+        names.sort(key=lambda name: (len(name.lstrip("0")), name.lstrip("0"), name))
     codes = {name: code for code, name in enumerate(names)} | {"": -1}
     return names, np.fromiter((codes[text] for text in texts), np.int64, len(texts))
 
@@ -88,19 +89,29 @@ def extra(frame: Frame, field: str) -> tuple[object, pa.Array]:
     A column of text whose cells are all whole numbers, or all numbers, becomes one; an empty cell
     is null there.
     """
-    values = list(frame.columns[field])
+    values, where = list(frame.columns[field]), f"{frame.where}, column {frame.names[field]}"
     if all(value is None or isinstance(value, str) for value in values):
         values = _numbers(frame.texts(field))
     try:
         array = pa.array(values, from_pandas=True)
+    except OverflowError:
+        fix = "write it as text"
+        raise MaghubError("a number is beyond 64 bits", where=where, fix=fix) from None
     except (pa.ArrowException, UnicodeEncodeError) as error:
         reason = str(error).split("\n")[0]
-        where = f"{frame.where}, column {frame.names[field]}"
         raise MaghubError(f"cells of several types ({reason})", where=where) from None
+    if _is_hollow(array.type):
+        raise MaghubError("holds objects without a single field", where=where)
     if pa.types.is_null(array.type):
         array = array.cast(pa.string())
     feature = generate_from_arrow_type(array.type)
     return feature, array.cast(datasets.Features({field: feature}).arrow_schema.field(0).type)
+
+
+def _is_hollow(kind: pa.DataType) -> bool:
+    """Whether it is or holds a struct without fields, which Parquet has not."""
+    inner = [kind.field(i).type for i in range(kind.num_fields)]
+    return (pa.types.is_struct(kind) and not inner) or any(map(_is_hollow, inner))
 
 
 def _numbers(texts: list[str]) -> list[Any]:
@@ -108,8 +119,8 @@ def _numbers(texts: list[str]) -> list[Any]:
     filled = [text for text in texts if text]
     for kind in (int, float):
         try:
-            exact = all(kind is float or str(int(text)) == text for text in filled)
-            if filled and exact and not (kind is float and any(map(_padded, filled))):
+            exact = not any(_padded(t) if kind is float else str(int(t)) != t for t in filled)
+            if filled and exact:
                 values = [kind(text) if text else None for text in texts]
                 pa.array(values)
                 return values
@@ -119,8 +130,9 @@ def _numbers(texts: list[str]) -> list[Any]:
 
 
 def _padded(text: str) -> bool:
-    """Whether digits would be lost: a leading zero, or more than a float holds."""
+    """Whether something would be lost: a leading zero, ``_``, or more than a float holds."""
     digits = text.lstrip("+-")
-    return (digits[:1] == "0" and digits[1:2].isdigit()) or (
-        digits.isdigit() and str(int(float(digits))) != digits
-    )
+    if digits.isdigit():
+        return digits != "0" and str(int(float(digits))) != digits
+    zero = digits[:1] == "0" and digits[1:2].isdigit()
+    return zero or "_" in text or (digits[:1].isdigit() and isinf(float(text)))

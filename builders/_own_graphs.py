@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from maghub.builders._formats.dgl import read_dgl_graph
-from maghub.errors import MaghubError, MissingExtra
+from maghub.errors import MaghubError, MissingExtra, first_line
 from maghub.files import os_errors
 
 MASKS = {"train_mask": "train", "val_mask": "validation", "test_mask": "test"}
@@ -56,16 +58,25 @@ def from_pyg(data: Any, where: str = "PyG Data") -> RawGraph:
     if getattr(data, "edge_index", None) is None or not hasattr(data, "to_dict"):
         what = f"a {type(data).__name__} is no graph with one edge_index"
         raise MaghubError(what, where=where, fix="save one torch_geometric.data.Data")
-    src, dst = data.edge_index.cpu().numpy()
     values = {key: _plain(value) for key, value in data.to_dict().items()}
-    values.pop("edge_index")
+    index, nodes = values.pop("edge_index"), data.num_nodes
     values.pop("num_nodes", None)
-    return _from_arrays(where, int(data.num_nodes), src, dst, values, values)
+    pairs = isinstance(index, np.ndarray) and index.ndim == 2 and len(index) == 2
+    if not (pairs and index.dtype.kind in "iu"):
+        raise MaghubError("edge_index is no tensor of two rows of whole numbers", where=where)
+    if type(nodes) is not int:
+        raise MaghubError("does not say how many nodes it has", where=where, fix="set num_nodes")
+    return _from_arrays(where, nodes, index[0], index[1], values, values)
 
 
 def _plain(value: Any) -> Any:
-    """A tensor as an array, anything else as it is."""
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+    """A tensor as an array (bfloat16, which numpy has not, as float32), all else as it is."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        for change in ("contiguous", "float"):
+            with suppress(TypeError, AttributeError, RuntimeError):  # sparse or quantised
+                return getattr(value, change)().numpy()
+    return value
 
 
 def _from_dgl(path: Path) -> RawGraph:
@@ -111,8 +122,8 @@ def _listed(name: str, value: Any) -> Sequence[Any]:
     if not isinstance(value, np.ndarray):
         return value
     values = value.ravel().tolist()
-    if name in ("y", "label", "labels"):
-        return [None if v != v or v < 0 else int(v) if v == int(v) else v for v in values]
+    if name in ("y", "label", "labels") and value.dtype.kind in "biuf":
+        return [None if v != v or v < 0 else int(v) if float(v).is_integer() else v for v in values]
     return values
 
 
@@ -144,12 +155,15 @@ def _from_torch(path: Path) -> RawGraph:
         except OSError:
             raise
         except Exception as error:  # whatever a damaged or foreign pickle raises
-            reason = str(error).split("\n")[0][:150]
+            other = re.search(r"GLOBAL ([\w.]+)", str(error))  # what else the pickle holds
+            reason = other[1] if other else first_line(error)[:150]
             fix = "save a plain Data with torch.save(data, path)"
             raise MaghubError(f"not a PyG Data ({reason})", where=path, fix=fix) from None
     if isinstance(data, tuple) and len(data) == 1:
         data = data[0]
-    return from_pyg(Data.from_dict(data) if isinstance(data, dict) else data, str(path))
+    if isinstance(data, dict):
+        data = Data.from_dict({str(key): value for key, value in data.items()})
+    return from_pyg(data, str(path))
 
 
 def _from_networkx_file(path: Path) -> RawGraph:
@@ -157,13 +171,14 @@ def _from_networkx_file(path: Path) -> RawGraph:
 
     with os_errors(path):
         try:
-            if path.suffix == ".graphml":
+            if path.suffix.lower() == ".graphml":
                 return from_networkx(networkx.read_graphml(path), str(path))
             raw = from_networkx(networkx.read_edgelist(path), str(path))
         except OSError:
             raise
         except Exception as error:  # expat, networkx and literal_eval each raise their own
-            raise MaghubError(f"not a graph I can read ({error})", where=path) from None
+            reason = first_line(error)[:150]
+            raise MaghubError(f"not a graph I can read ({reason})", where=path) from None
     return RawGraph(raw.where, raw.nodes, raw.edges)  # an edge list says nothing of direction
 
 

@@ -55,6 +55,8 @@ class Wanted:
             own = self.given.get(name) or next((c for c in found_as if c in header), None)
             if own is not None and own not in header:
                 raise MaghubError(nearest(own, header, kind="column").line(), where=where)
+            if own is not None and header.count(own) > 1:
+                raise MaghubError(f"two columns are called '{own[:40]}'", where=where)
             if own is not None:
                 chosen[name] = own
             elif name in self.required:
@@ -96,17 +98,19 @@ class Frame:
         return MaghubError(what, where=spot, fix=fix)
 
     def text(self, field: str, row: int) -> str:
-        """A cell as text; null and NaN are ""."""
-        value = self.columns[field][row]
-        if value is None or value != value:
-            return ""
-        text = str(value)
-        if not text.isascii():
-            try:
-                text.encode("utf-8")
-            except UnicodeEncodeError:
-                raise self.fail(field, row, "half a character (a lone surrogate)") from None
-        return text
+        """A cell as text; null and NaN are "".
+
+        Raises:
+            MaghubError: It holds several values, or what is no text in UTF-8.
+        """
+        return self.as_text(field, row, self.columns[field][row])
+
+    def as_text(self, field: str, row: int, value: Any) -> str:
+        """What a cell holds as text, see ``text``."""
+        try:
+            return _as_text(value)
+        except ValueError as error:
+            raise self.fail(field, row, str(error).partition(";")[0]) from None
 
     def texts(self, field: str) -> list[str]:
         """A whole column as text; "" everywhere where there is no such column."""
@@ -115,15 +119,48 @@ class Frame:
         return [self.text(field, row) for row in range(len(self))]
 
 
+def _as_text(value: Any) -> str:
+    """A value as text; a ValueError says why it is none."""
+    if value is None:
+        return ""
+    if isinstance(value, bytes | bytearray):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise ValueError("cell is not UTF-8") from None
+    if isinstance(value, list | dict | set) or getattr(value, "ndim", 0) > 0:
+        raise ValueError(f"a {type(value).__name__} is not one value")
+    try:
+        if value != value:
+            return ""
+    except (TypeError, ArithmeticError):  # NA of pandas, a signalling NaN
+        return ""
+    text = str(value)
+    if not text.isascii():
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError("half a character (a lone surrogate)") from None
+    return text
+
+
 def select(raw: Mapping[str, Sequence[Any]], where: str, wanted: Wanted) -> Frame:
     """The wanted columns of columns in memory."""
     lengths = {len(values) for values in raw.values()}
     if len(lengths) > 1:
         raise MaghubError(f"columns of different lengths: {sorted(lengths)}", where=where)
     names = wanted.choose(list(raw), where)
-    columns = {field: raw[own] for field, own in names.items()}
+    columns = {field: _listed(field, raw[own]) for field, own in names.items()}
     rows = range(1, 1 + (lengths.pop() if lengths else 0))
     return Frame(where, columns, names, rows, _others(raw, names))
+
+
+def _listed(field: str, values: Sequence[Any] | pa.ChunkedArray) -> Sequence[Any]:
+    """Plain values; pictures in Arrow memory stay there."""
+    if field == "image" or not isinstance(values, pa.ChunkedArray):
+        return values
+    plain: list[Any] = values.to_pylist()
+    return plain
 
 
 def read_frame(path: Path, wanted: Wanted) -> Frame:

@@ -128,6 +128,14 @@ def _plain(hexcode: str) -> str:
 def _read_packages(raw_dir: Path) -> Raw:
     """Parse the two npm packages."""
     data, pictures = _packages(raw_dir)
+    try:
+        return _parsed(data, pictures)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"JSON is not that of {DATA_PACKAGE} and {IMAGE_PACKAGE} ({error!r})"
+        raise MaghubError(what, where=raw_dir, fix="run npm pack again") from None
+
+
+def _parsed(data: _Package, pictures: _Package) -> Raw:
     texts = data.read({"en/data.json", "en/messages.json"})
     entries = json.loads(texts["en/data.json"])
     messages = json.loads(texts["en/messages.json"])

@@ -8,8 +8,7 @@ it, ours otherwise.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,11 +31,13 @@ from maghub.builders._graph import (
     uniform_negatives,
 )
 from maghub.builders._own_columns import classes, ends, extra, identifiers, places, splits
+from maghub.builders._own_edges import given_edges, kept_rows, require_whole, taken
 from maghub.builders._own_graphs import READERS, RawGraph, graph_of, read_graph
 from maghub.builders._own_pictures import find_pictures
 from maghub.builders._own_read import Frame, Wanted, read_frame, select
 from maghub.cards import Card
 from maghub.errors import MaghubError, nearest
+from maghub.features import file_sha256
 from maghub.files import os_errors
 from maghub.statistics import pair_keys
 
@@ -79,6 +80,8 @@ class OwnSource(GraphSource):
             that the card declares -> the user's column.
         card: Says what the dataset is, and which further columns are kept.
         seed: Of our splits and negatives.
+        as_given: Keep what cannot be published (repeated edges, loops, a node pair in two splits)
+            and add nothing (ids but row numbers, splits, negatives): for looking at what is there.
         **options: ``self_loops`` keeps loops, ``negatives`` how many per positive edge.
     """
 
@@ -94,9 +97,11 @@ class OwnSource(GraphSource):
         images: str | Path | None = None,
         columns: Mapping[str, str] | None = None,
         seed: int = 0,
+        as_given: bool = False,
         **options: str | int | float | bool | None,
     ) -> None:
         super().__init__(None, seed, **options)
+        self.as_given = as_given
         self.whole("negatives")
         if type(self.options["self_loops"]) is not bool:
             raise MaghubError("option self_loops must be true or false", where=self.name)
@@ -122,6 +127,10 @@ class OwnSource(GraphSource):
             edges = _frame(self.given_edges, edges_wanted, "edges")
         elif (of := other or graph) is not None:
             edges = select(of.edges, of.where, edges_wanted)
+        for field in ("src", "dst"):
+            if edges is None and field in self.columns:
+                what = f"--map {field}={self.columns[field]} is about edges, and none are given"
+                raise MaghubError(what, fix="name their table with --edges")
         graphs = [one for one in (graph, other) if one is not None]
         left_out = [*nodes.left_out, *(edges.left_out if edges else ())]
         left_out += [name for one in graphs for name in one.left_out]
@@ -129,7 +138,7 @@ class OwnSource(GraphSource):
             nodes=nodes,
             edges=edges,
             directed=graphs[-1].directed if graphs else None,
-            left_out=tuple(dict.fromkeys(left_out)),
+            left_out=tuple(dict.fromkeys(map(_printable, left_out))),
             sources=_sources(nodes=self.given, edges=self.given_edges),
         )
 
@@ -142,7 +151,7 @@ class OwnSource(GraphSource):
             if field not in known:
                 raise nearest(field, known, kind="field of --map")
         return (
-            Wanted(NODE_FIELDS, ("id",), self.columns, of_nodes),
+            Wanted(NODE_FIELDS, () if self.as_given else ("id",), self.columns, of_nodes),
             Wanted(EDGE_FIELDS, ("src", "dst"), self.columns, of_edges),
         )
 
@@ -158,7 +167,7 @@ class OwnSource(GraphSource):
         """Nodes in the user's order; edges sorted, each once per relation (the first holds)."""
         own = self.own
         nodes = own.nodes
-        ids = identifiers(nodes, "id")
+        ids = identifiers(nodes, "id") if "id" in nodes.columns else _row_numbers(nodes)
         index = places(nodes, ids)
         columns: dict[str, Any] = {layout.SOURCE_ID: ids, layout.TEXT: nodes.texts("text")}
         names, labels = None, np.full(len(ids), -1)
@@ -171,12 +180,13 @@ class OwnSource(GraphSource):
         types = {field: types[field] for field in nodes.columns if field in types}
         pictures = find_pictures(nodes, ids, self.images)
         edges = self._edges(index)
-        rules = _node_rules(nodes, names, labels, self.seed)
+        rules = _node_rules(nodes, None if self.as_given else names, labels, self.seed)
         return Graph(
             num_nodes=len(ids),
             nodes=schema.nodes_features(names, types, image=pictures is not None),
             read_nodes=NodeReader(pa.table(columns), pictures),
-            self_loops=bool(self.options["self_loops"]),
+            self_loops=self.as_given or bool(self.options["self_loops"]),
+            multi_edges=self.as_given,
             directed=self.directed,
             node_rules=rules,
             parallel=pictures is not None,
@@ -205,20 +215,27 @@ class OwnSource(GraphSource):
             columns[field] = extra(frame, field)
         if not self.directed:
             src, dst = np.minimum(src, dst), np.maximum(src, dst)
-        rows, counts = _kept(src, dst, relation, bool(self.options["self_loops"]))
-        src, dst = src[rows], dst[rows]
-        if "edge-split" in frame.columns:
-            rule = _given_edges(frame, splits(frame, "edge-split"), rows, src, dst, n)
+        if self.as_given:
+            rows = np.arange(len(src))
         else:
+            rows, counts = kept_rows(src, dst, relation, bool(self.options["self_loops"]))
+            notes |= counts
+        src, dst = src[rows], dst[rows]
+        rule = None
+        if "edge-split" in frame.columns:
+            rule = given_edges(frame, rows)
+            if not self.as_given:
+                require_whole(frame, rule.codes, rows, pair_keys(src, dst, n, directed=False))
+        elif not self.as_given:
             rule = edge_rule(RANDOM, src, dst, n, self.seed)
         return {
             "src": src,
             "dst": dst,
-            "edge_columns": {k: (kind, _taken(v, rows)) for k, (kind, v) in columns.items()},
+            "edge_columns": {k: (kind, taken(v, rows)) for k, (kind, v) in columns.items()},
             "edge_key": key,
-            "edge_rules": (rule,) if len(src) else (),
-            "negatives": self._negatives(rule, src, dst, n),
-            "notes": notes | counts,
+            "edge_rules": (rule,) if len(src) and rule else (),
+            "negatives": () if self.as_given or not rule else self._negatives(rule, src, dst, n),
+            "notes": notes,
         }
 
     def _negatives(
@@ -270,11 +287,30 @@ def _frame(value: Any, wanted: Wanted, what: str) -> Frame:
     if isinstance(value, str | Path):
         return read_frame(Path(value), wanted)
     if isinstance(value, pa.Table):
-        value = value.to_pydict()
+        wanted.choose(value.column_names, what)  # a name that stands twice would be lost below
+        value = dict(zip(value.column_names, value.columns, strict=True))
     if not isinstance(value, Mapping):
         fix = "give a file, an Arrow table, a dictionary of columns, a PyG Data or a networkx graph"
         raise MaghubError(f"cannot read {what} from a {type(value).__name__}", fix=fix)
-    return select({name: list(values) for name, values in value.items()}, what, wanted)
+    columns = {
+        str(name): _column(values, f"{what}, column {name}") for name, values in value.items()
+    }
+    return select(columns, what, wanted)
+
+
+def _column(values: Any, where: str) -> list[Any] | pa.ChunkedArray:
+    """The values of one column: of a tensor plain numbers, Arrow memory as it is."""
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if not isinstance(values, Iterable):
+        raise MaghubError(f"a {type(values).__name__} is no column", where=where)
+    plain = getattr(values, "tolist", None) if hasattr(values, "detach") else None
+    return list(plain() if plain else values)
+
+
+def _printable(name: str) -> str:
+    """A name of the user's, half characters replaced."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _sources(**given: Any) -> dict[str, str]:
@@ -282,9 +318,8 @@ def _sources(**given: Any) -> dict[str, str]:
     found = {}
     for role, value in given.items():
         if isinstance(value, str | Path):
-            with os_errors(value), Path(value).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            found[role] = f"{Path(value).name} sha256:{digest}"
+            with os_errors(value):
+                found[role] = f"{Path(value).name} sha256:{file_sha256(Path(value))}"
         elif value is not None:
             found[role] = f"a Python {type(value).__name__}"
     return found
@@ -300,45 +335,5 @@ def _node_rules(
     return (stratified_rule(STRATIFIED, labels, seed),) if names else ()
 
 
-def _given_edges(
-    frame: Frame,
-    codes: NDArray[np.int8],
-    rows: NDArray[np.int64],
-    src: NDArray[np.int64],
-    dst: NDArray[np.int64],
-    n: int,
-) -> Rule:
-    """The user's split of the edges that are kept; no node pair may stand on two sides."""
-    kept = codes[rows]
-    keys = pair_keys(src, dst, n, directed=False)
-    order = np.argsort(keys, kind="stable")
-    same = keys[order][1:] == keys[order][:-1]
-    torn = np.flatnonzero(same & (kept[order][1:] != kept[order][:-1]))
-    if torn.size:
-        what = "this pair of nodes stands in two splits"
-        fix = "put all edges of a pair into one split"
-        raise frame.fail("edge-split", int(rows[order[torn[0] + 1]]), what, fix)
-    text = f"column {frame.names['edge-split']} of the user's edges"
-    return Rule("given-edges", kept, text, origin="upstream")
-
-
-def _kept(
-    src: NDArray[np.int64], dst: NDArray[np.int64], relation: NDArray[np.int64], self_loops: bool
-) -> tuple[NDArray[np.int64], dict[str, object]]:
-    """The rows that are stored, sorted by (src, dst, relation); the first of equal ones holds."""
-    order = np.lexsort((relation, dst, src))
-    if not self_loops:
-        order = order[src[order] != dst[order]]
-    keys = np.stack([src[order], dst[order], relation[order]])
-    first = np.ones(len(order), bool)
-    first[1:] = (keys[:, 1:] != keys[:, :-1]).any(axis=0)
-    rows = order[first]
-    loops = int((src == dst).sum())
-    counts: dict[str, object] = {"edges given": len(src), "folded duplicates": int((~first).sum())}
-    counts["self loops kept" if self_loops else "self loops dropped"] = loops
-    return rows, counts
-
-
-def _taken(values: object, rows: NDArray[np.int64]) -> object:
-    """Rows of an array of either kind."""
-    return values.take(pa.array(rows)) if isinstance(values, pa.Array) else values[rows]  # type: ignore[index]
+def _row_numbers(nodes: Frame) -> list[str]:
+    return [str(row) for row in range(len(nodes))]

@@ -17,12 +17,14 @@ _EXPORTS = {
     "build": "maghub.building",
     "build_own": "maghub.building",
     "encode": "maghub.encoding",
+    "find": "maghub.search",
     "info": "maghub.catalog",
     "init": "maghub.scaffold",
     "list_datasets": "maghub.catalog",
     "load": "maghub.loading",
     "pull": "maghub.hub.pull",
     "push": "maghub.hub.push",
+    "run": "maghub.running",
     "validate": "maghub.validation",
 }
 
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
     from maghub.hub.push import push as push
     from maghub.loading import load as load
     from maghub.mag import MAG as MAG
+    from maghub.running import run as run
     from maghub.scaffold import init as init
+    from maghub.search import find as find
     from maghub.validation import validate as validate
 
 __all__ = [*_EXPORTS, "__version__"]

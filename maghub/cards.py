@@ -160,7 +160,7 @@ def read_card(path: Path) -> Card:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError as error:
             raise MaghubError(f"is not UTF-8 (byte {error.start})", where=path) from None
-    return parse_card(text, path.name)
+    return parse_card(text, path)
 
 
 def card_problems(card: Card, configs: dict[str, list[str]], splits: list[str]) -> list[str]:

@@ -80,7 +80,15 @@ def _references(config: ConfigSpec) -> dict[str, str]:
             return {layout.EDGE_ID: edge}
         case "negatives":
             return {layout.EDGE_ID: edge, layout.QUERY: node, layout.POSITIVE: node}
-        case "embeddings" | "element_embeddings":
+        case "qrels" | "qa":
+            prefix = (config.target or layout.QUERIES).removesuffix(layout.QUERIES)
+            names = {layout.QUERY_ID: layout.QUERIES, layout.CORPUS_ID: layout.CORPUS}
+            return {key: f"{prefix}{name}/{layout.ID}" for key, name in names.items()}
+        case "corpus" | "queries":
+            entity = f"{layout.ENTITIES}/{layout.ID}"
+            relation = f"{layout.RELATIONS}/{layout.ID}"
+            return {layout.HEAD_ID: entity, layout.TAIL_ID: entity, layout.REL_ID: relation}
+        case "embeddings" | "element_embeddings" | "picture_embeddings":
             key = next(iter(config.features))
             return {key: f"{config.target or layout.NODES}/{key}"}
         case _:
@@ -94,6 +102,12 @@ def _shape(feature: object) -> tuple[list[int], object]:
         lengths.append(getattr(feature, "length", -1))
         feature = feature.feature
     return lengths, feature
+
+
+def _is_pictures(feature: object) -> bool:
+    """Whether this is a list of pictures, which mlcroissant 1.1 describes but cannot read."""
+    lengths, inner = _shape(feature)
+    return bool(lengths) and isinstance(inner, Image)
 
 
 def _type(feature: object) -> str:
@@ -166,7 +180,10 @@ def _record_sets(card: Card, config: ConfigSpec, known: set[str]) -> list[dict]:
     features: Features = features_from_dict(config.features)
     references, meanings = _references(config), card.spec.columns.get(config.name, {})
     fields = []
+    lists = [column for column, feature in features.items() if _is_pictures(feature)]
     for column, feature in features.items():
+        if column in lists:
+            continue
         field = _field(f"{config.name}/{column}", feature, config, (column,))
         if column in meanings:
             words = [meanings[column], field.get("description", "")]
@@ -177,6 +194,8 @@ def _record_sets(card: Card, config: ConfigSpec, known: set[str]) -> list[dict]:
     rows = {"@type": "cr:RecordSet", "@id": config.name, "name": config.name}
     counts = ", ".join(f"{split} {count:,}" for split, count in config.splits.items())
     rows["description"] = f"{config.kind.replace('_', ' ')}; rows: {counts}"
+    if lists:
+        rows["description"] += f"; also lists of pictures: {', '.join(lists)}"
     if config.kind in ("nodes", "edges"):
         key = layout.NODE_ID if config.kind == "nodes" else layout.EDGE_ID
         rows["key"] = {"@id": f"{config.name}/{key}"}  # type: ignore[assignment]

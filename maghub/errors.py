@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_TYPED = ("maghub ", "pip ", "-")
+"""Fixes that begin so are typed as they stand: no capital at the start."""
+
 
 class MaghubError(Exception):
     """A problem the user can understand and act on; the CLI prints it as one line.
@@ -25,7 +28,8 @@ class MaghubError(Exception):
         """The whole error on one line."""
         text = f"{self.where}: {self.what}" if self.where else self.what
         if self.fix:
-            text += f". {self.fix[0].upper()}{self.fix[1:]}"
+            first = self.fix[0] if self.fix.startswith(_TYPED) else self.fix[0].upper()
+            text += f". {first}{self.fix[1:]}"
         return " ".join(text.split())
 
 
@@ -37,6 +41,19 @@ class MissingExtra(MaghubError):
             f"this needs the package {package}, which is not installed",
             fix=f"run: pip install 'maghub[{extra}]'",
         )
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line and without a full stop; its type where it says nothing."""
+    text = error.what if isinstance(error, MaghubError) else str(error)
+    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """What an error began with: ``datasets`` itself says only that there was one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def place(file: object, column: str | None = None, row: int | None = None) -> str:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from maghub import layout
 from maghub.errors import MaghubError, place
 from maghub.files import os_errors, write_text
 from maghub.progress import track
 from maghub.reader import iter_groups
 from maghub.schema import features_from_dict, vector_columns
-from maghub.spec import ConfigSpec, FileEntry
+from maghub.spec import ConfigSpec, FileEntry, FolderSpec
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +68,7 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _known_sha256(path: Path) -> str:
+def known_sha256(path: Path) -> str:
     """SHA-256 of a file, remembered in the cache for as long as nobody has touched the file.
 
     The change time is part of that: unlike the modification time it cannot be set back.
@@ -90,7 +91,7 @@ def verify_file(folder: Path, entry: FileEntry) -> None:
     Raises:
         MaghubError: The contents differ from what ``maghub.json`` records.
     """
-    if _known_sha256(folder / entry.path) != entry.sha256:
+    if known_sha256(folder / entry.path) != entry.sha256:
         raise MaghubError(
             "does not match its checksum in maghub.json",
             where=entry.path,
@@ -190,3 +191,13 @@ def feature_view(folder: Path, config: ConfigSpec, column: str) -> FeatureView:
     view = array.view(FeatureView)
     assert isinstance(view, FeatureView)
     return view
+
+
+def no_vectors(spec: FolderSpec, where: object) -> MaghubError:
+    """The error of a folder without vectors, with what can be done about it."""
+    if spec.has(layout.TRIPLETS) and not spec.of_kind("corpus"):
+        fix = f"make a benchmark of it with: maghub mkg build --kg {where} --out FOLDER"
+        what = "is a knowledge graph, of which no vectors are made"
+        return MaghubError(what, where=where, fix=fix)
+    fix = f"make some with: maghub encode {where} --encoder all-minilm-l6-v2"
+    return MaghubError("holds no vectors", where=where, fix=fix)

@@ -105,6 +105,12 @@ class ImageSummary:
         counters = {"actions": self.actions, "refused": self.reasons, "steps": self.steps}
         return {name: dict(sorted(counter.items())) for name, counter in counters.items()}
 
+    def flat(self) -> dict[str, int]:
+        """Counts in one level: ``kept``, ``encoded``, ``missing``, ``refused: html``, ..."""
+        found = self.as_dict()
+        counts = {name: n for name, n in found["actions"].items() if name != "refused"}
+        return counts | {f"refused: {reason}": n for reason, n in found["refused"].items()}
+
 
 class _Refused(Exception):
     """Carries the reason why some bytes are not an image."""
@@ -197,6 +203,10 @@ def _opened(
             raise _Refused(_what_it_is(data)) from None
         if image.width * image.height > rule.max_pixels:
             raise _Refused("too many pixels")
+        try:  # all pixels may be there although the end of the file is not
+            Image.open(io.BytesIO(data), formats=FORMATS).verify()
+        except Exception:
+            raise _Refused("damaged") from None
         try:
             turn = _TURNS.get(image.getexif().get(_ORIENTATION, 1))
         except Exception:  # EXIF is free text to many cameras

@@ -9,6 +9,7 @@ CARD_FILE = "README.md"
 SPEC_FILE = "maghub.json"
 CARD_SOURCE_FILE = "card.md"
 CROISSANT_FILE = "croissant.json"
+PICTURE_FILE = "statistics.svg"
 
 # Splits. ``all`` is a reserved keyword in ``datasets``, hence ``full``.
 FULL = "full"
@@ -32,6 +33,26 @@ GRAPH_ID, PART, POSITION = "graph_id", "part", "position"
 NODE_TEXTS, EDGE_TEXTS = "node_texts", "edge_texts"
 PARTS = ("node", "edge")
 
+# Retrieval benchmarks made from a knowledge graph. Corpus, queries and qrels are named, and their
+# ids called, as MTEB's retrieval loader wants them.
+CORPUS, QUERIES, QRELS = "corpus", "queries", "qrels"
+ENTITIES, RELATIONS, QA, TRIPLETS = "entities", "relations", "qa", "triplets"
+GROUP_PREFIX = "group-"
+RELEASED_RULE, GROUP_RULE = "released", "group_split"
+RULE_PREFIXES = {RELEASED_RULE: "", GROUP_RULE: GROUP_PREFIX}
+"""Split rule -> how the names of its configs begin."""
+ID, QUERY_ID, CORPUS_ID, SCORE = "id", "query-id", "corpus-id", "score"
+HEAD_ID, REL_ID, TAIL_ID = "head_id", "rel_id", "tail_id"
+HEAD_TEXT, REL_TEXT, TAIL_TEXT = "head_text", "rel_text", "tail_text"
+MASKED, GROUP_KIND, WRITER = "masked", "group_kind", "writer"
+MASK_TAIL, MASK_RELATION = "tail", "relation"
+MASKS = (MASK_TAIL, MASK_RELATION)
+IS_MULTIMODAL, IMAGE_PATH, IMAGE_PATHS = "is_multimodal", "image_path", "image_paths"
+NAME, DESCRIPTION, IMAGES = "name", "description", "images"
+QUESTION, ANSWERS, ANSWER_IDS = "question", "answers", "answer_ids"
+TEXT_ID, MM_ID = "text-", "mm-"
+"""Beginnings of the ids of text-only and multimodal queries and triplets: ``text-12``, ``mm-7``."""
+
 
 def negatives_config(rule: str) -> str:
     """Config name of the fixed negatives of a rule, e.g. ``negatives-random``."""
@@ -51,6 +72,11 @@ def graphs_config(name: str) -> str:
 def set_embeddings_config(encoder: str, name: str) -> str:
     """Config name of an encoder's vectors of the graphs of one question set."""
     return f"{embeddings_config(encoder)}-{name}"
+
+
+def group_config(config: str) -> str:
+    """Config name of a table under the group-safe split, e.g. ``group-queries``."""
+    return GROUP_PREFIX + config
 
 
 def has_column(modality: str) -> str:

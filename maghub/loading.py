@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING
 from maghub import registry
 from maghub.errors import MaghubError, nearest
 from maghub.mag import MAG
-from maghub.spec import read_spec
+from maghub.spec import FolderSpec, read_spec
 
 if TYPE_CHECKING:
     from maghub.hub.opening import HubFolder
 
 OWN = "maghub/"
+_LONGEST_PATH, _LONGEST_PART = 4_095, 255  # bytes that file systems take
 
 
 def sample_path(name: str) -> Path | None:
@@ -60,7 +62,20 @@ def _unknown(text: str) -> MaghubError:
             f"dataset '{text}' is not built here",
             fix=f"run: maghub build {text} --out {text}, then load the folder",
         )
+    if "/" in text or text.startswith("."):
+        fix = "check the path, or give the name of a dataset (maghub list)"
+        return MaghubError("there is no such folder", where=text, fix=fix)
     return nearest(text, known, kind="dataset or folder")
+
+
+def _can_name(text: str) -> bool:
+    """Whether an operating system could have a file of that name."""
+    try:
+        parts = os.fsencode(text).split(b"/")
+    except UnicodeEncodeError:  # half a character
+        return False
+    fits = len(text) <= _LONGEST_PATH and max(map(len, parts)) <= _LONGEST_PART
+    return fits and bool(text.strip()) and "\0" not in text
 
 
 def _find(name: object) -> tuple[str, HubFolder | Path | None]:
@@ -69,8 +84,9 @@ def _find(name: object) -> tuple[str, HubFolder | Path | None]:
     Raises:
         MaghubError: It is no name at all.
     """
-    if not isinstance(name, (str, Path)) or not str(name).strip():
-        raise MaghubError(f"{name!r} is no dataset", fix="give a folder, a name or ORG/NAME")
+    if not (isinstance(name, (str, Path)) and _can_name(str(name))):
+        shown = ascii(name)[:80]
+        raise MaghubError(f"{shown} is no dataset", fix="give a folder, a name or ORG/NAME")
     text = str(name)
     return text, _local(text) or _from_hub(text)
 
@@ -91,6 +107,9 @@ def load(name: str | Path) -> MAG:
     """Open a published folder for reading: a local one, a bundled sample by its name, or a repo on
     the Hub (``ORG/NAME[@REVISION]``), whose tables are downloaded when they are first read.
 
+    Returns:
+        A ``MAG``; of a retrieval benchmark a ``maghub.mkg.benchmark.KGRag``.
+
     Raises:
         MaghubError: There is no such thing, or its ``maghub.json`` is missing or invalid.
     """
@@ -98,5 +117,14 @@ def load(name: str | Path) -> MAG:
     if found is None:
         raise _unknown(text)
     if isinstance(found, Path):
-        return MAG(found, read_spec(found))
-    return MAG(found.folder, found.spec, found)
+        return _opened(found, read_spec(found), None)
+    return _opened(found.folder, found.spec, found)
+
+
+def _opened(folder: Path, spec: FolderSpec, hub: HubFolder | None) -> MAG:
+    """The object for a folder of this kind."""
+    if spec.of_kind("corpus"):
+        from maghub.mkg.benchmark import KGRag
+
+        return KGRag(folder, spec, hub)
+    return MAG(folder, spec, hub)

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maghub import layout
-from maghub.errors import MaghubError, MissingExtra, nearest
+from maghub.errors import MaghubError, MissingExtra, first_line, nearest, root_cause
 from maghub.features import FeatureView, feature_view
 from maghub.reader import int_columns, read_columns
 from maghub.schema import features_from_dict, vector_columns
 from maghub.spec import ConfigSpec, FolderSpec, GraphSpec
+from maghub.statistics import unique_pairs
 
 if TYPE_CHECKING:
     import networkx
@@ -51,13 +52,30 @@ class MAG:
             self._hub.fetch(config)
         return config
 
+    @property
+    def revision(self) -> str | None:
+        """The commit it was opened at, None for a folder on this machine."""
+        return self._hub.commit if self._hub is not None else None
+
+    @property
+    def source(self) -> str:
+        """What ``maghub.load`` opens again: the folder, or ``ORG/NAME@COMMIT`` of the Hub."""
+        return str(self.folder) if self._hub is None else f"{self._hub.repo}@{self._hub.commit}"
+
     # -- tables ------------------------------------------------------------------------------
 
     def _load(self, config: ConfigSpec, files: dict[str, list[str]], streaming: bool) -> Any:
         """All splits of some files, one after the other."""
         features = features_from_dict(config.features)
         options: dict[str, Any] = {"features": features, "streaming": streaming}
-        loaded = datasets.load_dataset("parquet", data_files=files, **options)
+        try:
+            loaded = datasets.load_dataset("parquet", data_files=files, **options)
+        except (datasets.exceptions.DatasetsError, FileNotFoundError, ValueError) as error:
+            raise MaghubError(
+                f"config {config.name} cannot be read ({first_line(root_cause(error))})",
+                where=self.folder,
+                fix="find out why with: maghub validate FOLDER",
+            ) from error
         return datasets.concatenate_datasets(list(loaded.values()))
 
     def table(self, config: str) -> datasets.Dataset:
@@ -129,7 +147,7 @@ class MAG:
         if layout.LABEL not in self._nodes.features:
             raise MaghubError(
                 f"dataset {self.spec.name} has no node labels",
-                fix="choose another task, e.g. link_prediction",
+                fix="choose another task, e.g. link-prediction",
             )
         nodes = self.config(self._nodes.name)
         table = read_columns(self.folder, nodes, [layout.NODE_ID, layout.LABEL])
@@ -190,14 +208,20 @@ class MAG:
 
     # -- features ----------------------------------------------------------------------------
 
+    @property
+    def encoders(self) -> dict[str, dict[str, int]]:
+        """encoder -> modality -> width of the stored node vectors: what ``features`` can give."""
+        prefix, nodes = layout.EMBEDDINGS_PREFIX, self._nodes.name
+        return {
+            config.name.removeprefix(prefix): vector_columns(features_from_dict(config.features))
+            for config in self.spec.of_kind("embeddings")
+            if config.target in (None, nodes)
+        }
+
     def _embedding(self, encoder: str) -> ConfigSpec:
         name = layout.embeddings_config(encoder)
         if not self.spec.has(name):
-            known = [
-                c.name.removeprefix(layout.EMBEDDINGS_PREFIX)
-                for c in self.spec.of_kind("embeddings")
-            ]
-            error = nearest(encoder, known, kind="encoder of this folder")
+            error = nearest(encoder, self.encoders, kind="encoder of this folder")
             folder = self.folder if self._hub is None else "FOLDER (from maghub pull)"
             make = f"maghub encode {folder} --encoder {encoder}"
             raise MaghubError(error.what, fix=f"{error.fix}; make it with: {make}")
@@ -234,7 +258,7 @@ class MAG:
         if not self.graph.directed:
             proper = edges[:, edges[0] != edges[1]]
             edges = np.concatenate([edges, proper[::-1]], axis=1)
-        return np.unique(edges, axis=1)
+        return unique_pairs(edges, self.num_nodes)
 
     def to_pyg(
         self,
@@ -262,7 +286,8 @@ class MAG:
 
         wanted = [modalities] if isinstance(modalities, str) else modalities
         if isinstance(encoder, str):
-            stored = vector_columns(features_from_dict(self._embedding(encoder).features))
+            self._embedding(encoder)  # names the nearest where there is none
+            stored = self.encoders[encoder]
             chosen = dict.fromkeys(wanted or stored, encoder)
         else:
             chosen = {m: e for m, e in (encoder or {}).items() if not wanted or m in wanted}

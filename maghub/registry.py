@@ -46,7 +46,7 @@ def get(group: Group, name: str) -> Any:
         raise nearest(name, entries, kind=kind)
     try:
         return entries[name].load()
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # whatever a third party's module does while it is imported
         raise MaghubError(
             f"{kind} '{name}' cannot be imported ({error})",
             fix="install the extra it needs, see: pip show maghub",

@@ -8,8 +8,9 @@ from datasets import DatasetInfo, SplitDict, SplitInfo
 
 from maghub import layout
 from maghub.cards import PARTS, Card, dump_yaml
+from maghub.picturing import alternative, panels
 from maghub.schema import describe, features_from_dict
-from maghub.spec import ConfigSpec, FolderSpec
+from maghub.spec import ConfigSpec, EncoderProvenance, FolderSpec
 
 _STEPS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 _BAR = 30
@@ -116,6 +117,9 @@ def _usage(spec: FolderSpec) -> str:
         lines.append(f'edges = load_dataset("maghub/{spec.name}", "edges", split="full")')
         lines += ["", "import maghub", f'mag = maghub.load("maghub/{spec.name}")']
         lines.append("mag.edge_index  # int64 [2, E]")
+    if spec.of_kind("corpus"):
+        lines += ["", "import maghub", f'rag = maghub.load("maghub/{spec.name}")']
+        lines.append('rag.queries("test"), rag.corpus, rag.qrels("test"), rag.qa("test")')
     lines.append("```")
     return "\n".join(lines)
 
@@ -135,7 +139,7 @@ def _contents(spec: FolderSpec) -> str:
 def _statistics(card: Card, spec: FolderSpec) -> str:
     graph, stats = spec.graph, spec.statistics
     if graph is None or stats is None:
-        return ""
+        return _picture(spec).lstrip()
     facts: list[list[object]] = [
         ["nodes", f"{graph.num_nodes:,}"],
         ["edges as stored", f"{graph.num_edges:,}"],
@@ -153,17 +157,38 @@ def _statistics(card: Card, spec: FolderSpec) -> str:
         ["edge homophily", "-" if stats.homophily is None else f"{stats.homophily:.3f}"],
         ["nodes with text, with image", f"{stats.with_text:,}, {stats.with_image:,}"],
         ["text length in characters (min, median, p95, max)", _range(stats.text_chars)],
+        ["text length in words (min, median, p95, max)", _range(stats.text_words)],
         ["longer image side in pixels (min, median, p95, max)", _range(stats.image_pixels)],
     ]
     facts += [[f"images: {what}", f"{count:,}"] for what, count in spec.images.items()]
     text = table(["measured on the tables as written", ""], facts)
-    if stats.degrees:
-        text += "\n\n" + histogram(["degree", "nodes"], stats.degrees)
-    if stats.classes:
-        text += "\n\n" + histogram(["class", "nodes"], stats.classes)
-        if stats.unlabelled:
-            text += f"\n\n{stats.unlabelled:,} nodes have no label."
-    return text + _paper(card, spec)
+    if stats.classes and stats.unlabelled:
+        text += f"\n\n{stats.unlabelled:,} nodes have no label."
+    return text + _picture(spec) + _paper(card, spec)
+
+
+def _picture(spec: FolderSpec) -> str:
+    """The picture of the histograms, and its numbers folded away below it."""
+    tables = [
+        histogram([title.removeprefix("nodes by "), "nodes"], counts)
+        for title, counts in panels(spec)
+        if spec.statistics is not None
+    ]
+    text = f"\n\n![{alternative(spec)}]({layout.PICTURE_FILE})"
+    if tables:
+        inner = "\n\n".join(tables)
+        text += f"\n\n<details><summary>the numbers</summary>\n\n{inner}\n\n</details>"
+    return text
+
+
+def _text_lengths(spec: FolderSpec) -> str:
+    """Lengths of the texts of tables that are no part of a graph."""
+    rows: list[list[object]] = [
+        [f"`{column}`", f"{own.texts:,}", _range(own.chars), _range(own.words)]
+        for column, own in spec.text_lengths.items()
+    ]
+    header = ["texts", "not empty", "characters (min, median, p95, max)", "words (likewise)"]
+    return table(header, rows) if rows else ""
 
 
 def _paper(card: Card, spec: FolderSpec) -> str:
@@ -183,7 +208,7 @@ def _range(values: dict[str, int]) -> str:
 
 def _splits(card: Card, spec: FolderSpec) -> str:
     rows: list[list[object]] = []
-    for rule in (*spec.node_splits, *spec.edge_splits):
+    for rule in (*spec.node_splits, *spec.edge_splits, *spec.query_splits):
         counts = ", ".join(f"{split} {count:,}" for split, count in rule.counts.items())
         default = " (default)" if rule.of == "nodes" and rule.name == spec.default_split else ""
         origin = f"{rule.origin}, seed {rule.seed}" if rule.seed is not None else rule.origin
@@ -210,13 +235,25 @@ def _encoders(spec: FolderSpec) -> str:
         source = f"{enc.model_id} @ {enc.revision} ({enc.library}, {enc.licence})"
         cut = "-" if enc.truncated_texts is None else f"{enc.truncated_texts:,}"
         name, projection = f"`{enc.config}`", enc.projection or "none"
-        rows.append([name, source, dims, form, projection, missing, cut])
-    header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows", "cut"]
+        rows.append([name, source, dims, form, projection, missing, _tokens(enc), cut])
+    header = ["config", "model", "width", "pooling, norm, dtype", "projection", "zero rows"]
+    header += ["tokens per text", "cut"]
     if not rows:
         return ""
     notes = [f"`{enc.config}`: {enc.note}" for enc in spec.encoders if enc.note]
-    cut_means = "cut: texts longer than the model reads, of which it saw the beginning"
-    return "\n\n".join([table(header, rows), _bullets((cut_means, *notes))])
+    means = (
+        "tokens per text: mean, median, p95 and maximum before cutting, special tokens included",
+        "cut: texts longer than the model reads, of which it saw the beginning",
+    )
+    return "\n\n".join([table(header, rows), _bullets((*means, *notes))])
+
+
+def _tokens(encoder: EncoderProvenance) -> str:
+    own = encoder.text_tokens
+    if own is None:
+        return "-"
+    most = "" if encoder.max_length is None else f" (reads {encoder.max_length:,})"
+    return f"{own.mean:,.1f}, {own.p50:,}, {own.p95:,}, {own.max:,}{most}"
 
 
 def _counted(spec: FolderSpec) -> str:
@@ -271,7 +308,7 @@ def render_readme(card: Card, spec: FolderSpec) -> str:
     sections = [
         ("Use", _usage(spec)),
         ("Contents", _contents(spec) + ("\n\n" + declared if declared else "")),
-        ("Statistics", _statistics(card, spec)),
+        ("Statistics", "\n\n".join(filter(None, [_statistics(card, spec), _text_lengths(spec)]))),
         ("How an edge is made", card.spec.edge_rule or ""),
         ("Splits and negatives", _splits(card, spec)),
         ("Embeddings", _encoders(spec)),

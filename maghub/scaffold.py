@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from pathlib import Path
 
+from maghub import registry
 from maghub.errors import MaghubError
 from maghub.files import staged_folder, write_text
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+_TAKEN = {"Any", "MaghubError", "Own", "Path", "SourceBuilder"}
+"""What the builder's file means by these names."""
 
 _CARD = """\
 ---
 # Fill in what is marked TODO; maghub checks every field when it reads the card.
-name: @NAME@
-pretty_name: @TITLE@
+name: "@NAME@"
+pretty_name: "@TITLE@"
 summary: TODO one line that says what nodes and edges are.
 version: 1.0.0
 # The Hub's name of the licence, e.g. mit, cc-by-4.0, other.
@@ -136,7 +140,7 @@ def init(name: str, folder: str | Path | None = None) -> Path:
     ``builder.py`` and run ``pip install -e FOLDER``: then ``maghub build NAME`` finds it.
 
     Args:
-        name: Name of the dataset: lower-case letters, digits and dashes.
+        name: Name of the dataset: lower-case letters, digits and dashes between them.
         folder: The folder to make; the name by default.
 
     Raises:
@@ -145,12 +149,16 @@ def init(name: str, folder: str | Path | None = None) -> Path:
     if not _NAME.fullmatch(name):
         fix = "use lower-case letters, digits and dashes, e.g. my-graph"
         raise MaghubError(f"'{name[:60]}' cannot be the name of a dataset", fix=fix)
+    if name in registry.names("builders"):
+        what = f"'{name}' is the name of a dataset that maghub builds (maghub list)"
+        raise MaghubError(what, fix="choose another name")
     words = name.replace("-", " ").split()
     class_name = "".join(word.capitalize() for word in words)
+    plain = class_name[0].isalpha() and not keyword.iskeyword(class_name)
     values = {
         "NAME": name,
         "TITLE": " ".join(words).capitalize(),
-        "CLASS": class_name if class_name[0].isalpha() else f"Dataset{class_name}",
+        "CLASS": class_name if plain and class_name not in _TAKEN else f"Dataset{class_name}",
         "MODULE": "maghub_" + name.replace("-", "_"),
     }
     out = Path(folder) if folder is not None else Path(name)

@@ -8,7 +8,8 @@ import datasets
 from datasets import ClassLabel, Features, Image, List, Value
 
 from maghub import layout
-from maghub.spec import VECTOR_KINDS, Kind
+from maghub.errors import MaghubError, first_line
+from maghub.spec import RETRIEVAL_KINDS, VECTOR_KINDS, Kind
 
 INT64 = Value("int64")
 STRING = Value("string")
@@ -62,7 +63,7 @@ def embeddings_features(
     dims: Mapping[str, int], dtype: str = "float16", key: str = layout.NODE_ID
 ) -> Features:
     """Features of ``embeddings-<encoder>``: a fixed-length vector and has_* flag per modality."""
-    columns: dict[str, object] = {key: INT64}
+    columns: dict[str, object] = {**required_columns("embeddings", key)}
     columns |= {modality: List(Value(dtype), length=dim) for modality, dim in dims.items()}
     columns |= {layout.has_column(modality): BOOL for modality in dims}
     return Features(columns)
@@ -73,6 +74,14 @@ def element_embeddings_features(dim: int, dtype: str = "float16") -> Features:
     columns: dict[str, object] = {**required_columns("element_embeddings")}
     columns[layout.TEXT] = List(Value(dtype), length=dim)
     columns[layout.has_column(layout.TEXT)] = BOOL
+    return Features(columns)
+
+
+def picture_embeddings_features(dim: int, dtype: str = "float16") -> Features:
+    """Features of ``embeddings-<encoder>-<config>``: a vector per picture of a list column."""
+    columns: dict[str, object] = {**required_columns("picture_embeddings")}
+    columns[layout.IMAGE] = List(Value(dtype), length=dim)
+    columns[layout.has_column(layout.IMAGE)] = BOOL
     return Features(columns)
 
 
@@ -116,12 +125,54 @@ def required_columns(kind: Kind, key: str | None = None) -> dict[str, object]:
         case "negatives":
             return {layout.EDGE_ID: INT64, layout.QUERY: INT64, layout.POSITIVE: INT64}
         case "embeddings":
-            return {key or layout.NODE_ID: INT64}
+            return {key or layout.NODE_ID: STRING if key == layout.ID else INT64}
+        case "picture_embeddings":
+            return {layout.ID: STRING, layout.POSITION: INT64}
         case "element_embeddings":
             part = ClassLabel(names=list(layout.PARTS))
             return {layout.GRAPH_ID: STRING, layout.PART: part, layout.POSITION: INT64}
+        case _ if kind in RETRIEVAL_KINDS:
+            return retrieval_columns(kind)
         case _:
             return {}
+
+
+def retrieval_columns(kind: Kind) -> dict[str, object]:
+    """Columns of a config of a retrieval benchmark, without its pictures; see ``nullable``."""
+    mask = ClassLabel(names=list(layout.MASKS))
+    ids = dict.fromkeys((layout.HEAD_ID, layout.REL_ID, layout.TAIL_ID), STRING)
+    texts = dict.fromkeys((layout.HEAD_TEXT, layout.REL_TEXT, layout.TAIL_TEXT), STRING)
+    shown = {layout.IS_MULTIMODAL: BOOL, layout.IMAGE_PATH: STRING}
+    match kind:
+        case "corpus":
+            return {layout.ID: STRING, layout.TEXT: STRING, **ids, **texts, **shown}
+        case "queries":
+            made = {layout.GROUP_KIND: STRING, layout.WRITER: STRING}
+            return {
+                layout.ID: STRING, layout.TEXT: STRING, layout.MASKED: mask, **ids, **shown, **made
+            }  # fmt: skip
+        case "qrels":
+            return {layout.QUERY_ID: STRING, layout.CORPUS_ID: STRING, layout.SCORE: INT64}
+        case "qa":
+            answers = dict.fromkeys((layout.ANSWERS, layout.ANSWER_IDS), List(STRING))
+            return {
+                layout.QUERY_ID: STRING, layout.QUESTION: STRING, **answers, layout.MASKED: mask
+            }  # fmt: skip
+        case _:
+            named = dict.fromkeys((layout.ID, layout.NAME, layout.DESCRIPTION), STRING)
+            paths = {layout.IMAGE_PATHS: List(STRING)} if kind == "entities" else {}
+            return {**named, **paths}
+
+
+def nullable(kind: Kind) -> tuple[str, ...]:
+    """Required columns that may hold nulls: no picture, or the part of a triplet asked for."""
+    match kind:
+        case "corpus":
+            return (layout.IMAGE_PATH,)
+        case "queries":
+            return (layout.IMAGE_PATH, layout.REL_ID, layout.TAIL_ID)
+        case _:
+            return ()
 
 
 def schema_problems(
@@ -169,5 +220,15 @@ def _embedding_problems(features: Features) -> list[tuple[str, str]]:
 
 
 def features_from_dict(data: Mapping[str, object]) -> Features:
-    """``datasets.Features`` from the form stored in ``maghub.json``."""
-    return datasets.Features.from_dict(dict(data))
+    """``datasets.Features`` from the form stored in ``maghub.json``.
+
+    Raises:
+        MaghubError: ``datasets`` cannot read them.
+    """
+    try:
+        features = datasets.Features.from_dict(dict(data))
+        _ = features.arrow_schema
+    except Exception as error:  # datasets raises many types for a malformed description
+        what = f"declares columns that datasets cannot read ({first_line(error)})"
+        raise MaghubError(what, where=layout.SPEC_FILE, fix="run: maghub validate FOLDER") from None
+    return features

@@ -25,11 +25,22 @@ Kind = Literal[
     "negatives",
     "embeddings",
     "element_embeddings",
+    "picture_embeddings",
+    "corpus",
+    "queries",
+    "qrels",
+    "entities",
+    "relations",
+    "qa",
     "table",
 ]
 """What a config is. ``embeddings`` has one vector per row of its target, ``element_embeddings`` one
-per node and edge of the graphs that are the rows of its target."""
-VECTOR_KINDS = ("embeddings", "element_embeddings")
+per node and edge of the graphs that are the rows of its target, ``picture_embeddings`` one per
+picture of the column ``images`` of its target."""
+VECTOR_KINDS = ("embeddings", "element_embeddings", "picture_embeddings")
+RETRIEVAL_KINDS = ("corpus", "queries", "qrels", "entities", "relations", "qa")
+TABLE_KINDS = ("table", *RETRIEVAL_KINDS)
+"""Tables that are no part of a graph."""
 Access = Literal["public", "gated", "local"]
 Origin = Literal["maghub", "upstream"]
 
@@ -101,8 +112,9 @@ class Statistics(Model):
 
     ``homophily`` is the share of edges between two labelled nodes that join equal labels;
     ``degrees`` counts nodes by degree in classes that double in width (0, 1, 2-3, 4-7 and so on);
-    ``text_chars`` and ``image_pixels`` hold the percentiles 0, 50, 95 and 100 of text length in
-    characters and of the longer image side in pixels.
+    ``text_chars``, ``text_words`` and ``image_pixels`` hold the percentiles 0, 50, 95 and 100 of
+    text length in characters and in words (what stands between blanks), and of the longer image
+    side in pixels.
     """
 
     self_loops: int
@@ -119,14 +131,24 @@ class Statistics(Model):
     with_text: int = 0
     with_image: int = 0
     text_chars: dict[str, int] = {}
+    text_words: dict[str, int] = {}
     image_pixels: dict[str, int] = {}
 
 
+class TextLengths(Model):
+    """Lengths of the texts of one column, the empty ones left out: how many, and the percentiles 0,
+    50, 95 and 100 of their characters and words."""
+
+    texts: int
+    chars: dict[str, int]
+    words: dict[str, int]
+
+
 class SplitRule(Model):
-    """A named way to split nodes or edges, ours (seeded) or upstream's own."""
+    """A named way to split nodes, edges or queries, ours (seeded) or upstream's own."""
 
     name: str
-    of: Literal["nodes", "edges"]
+    of: Literal["nodes", "edges", "queries"]
     origin: Origin
     description: str
     seed: int | None = None
@@ -142,6 +164,19 @@ class NegativesRule(Model):
     description: str
     k: int
     seed: int | None = None
+
+
+class TokenLengths(Model):
+    """How long the texts that an encoder was given are, in its own tokens before truncation.
+
+    Its special tokens count. A percentile is the least length that so many texts do not exceed.
+    """
+
+    texts: int
+    mean: float
+    p50: int
+    p95: int
+    max: int
 
 
 class EncoderProvenance(Model):
@@ -175,6 +210,7 @@ class EncoderProvenance(Model):
     versions: dict[str, str] = {}
     missing: dict[str, int]
     truncated_texts: int | None = None
+    text_tokens: TokenLengths | None = None
     note: str | None = None
 
 
@@ -198,7 +234,10 @@ class BuilderInfo(Model):
 
 
 class FolderSpec(Model):
-    """The whole of ``maghub.json``."""
+    """The whole of ``maghub.json``.
+
+    ``text_lengths`` is by ``config.column``, for texts outside the nodes.
+    """
 
     schema_version: str = SCHEMA_VERSION
     name: str
@@ -207,9 +246,11 @@ class FolderSpec(Model):
     policy: Policy
     graph: GraphSpec | None = None
     statistics: Statistics | None = None
+    text_lengths: dict[str, TextLengths] = Field(default={}, exclude_if=lambda found: not found)
     default_split: str | None = None
     node_splits: tuple[SplitRule, ...] = ()
     edge_splits: tuple[SplitRule, ...] = ()
+    query_splits: tuple[SplitRule, ...] = Field(default=(), exclude_if=lambda rules: not rules)
     negatives: tuple[NegativesRule, ...] = ()
     encoders: tuple[EncoderProvenance, ...] = ()
     images: dict[str, int] = {}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from maghub import layout
 from maghub.cards import Card
-from maghub.errors import MaghubError
+from maghub.errors import MaghubError, nearest
 from maghub.spec import EncoderProvenance, Kind, NegativesRule, SplitRule
 
 DEFAULT_PART_SIZE = 50_000
@@ -266,6 +266,7 @@ class Facts:
     default_split: str | None = None
     node_splits: tuple[SplitRule, ...] = ()
     edge_splits: tuple[SplitRule, ...] = ()
+    query_splits: tuple[SplitRule, ...] = ()
     negatives: tuple[NegativesRule, ...] = ()
     encoders: tuple[EncoderProvenance, ...] = ()
     images: dict[str, int] = field(default_factory=dict)
@@ -295,8 +296,8 @@ class Source(ABC):
         self.seed = seed
         unknown = sorted(set(options) - set(self.defaults))
         if unknown:
-            from maghub.errors import nearest
-
+            if not self.defaults:
+                raise MaghubError(f"builder {self.name} has no options, so not '{unknown[0]}'")
             raise nearest(unknown[0], self.defaults, kind=f"option of builder {self.name}")
         self.options = {**self.defaults, **options}
 

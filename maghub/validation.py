@@ -13,7 +13,6 @@ from maghub.errors import MaghubError
 from maghub.files import os_errors
 from maghub.reader import open_parquet
 from maghub.spec import VECTOR_KINDS, FolderSpec
-from maghub.validating.elements import check_elements
 from maghub.validating.graph import (
     Edges,
     check_counts,
@@ -22,16 +21,18 @@ from maghub.validating.graph import (
     check_statistics,
     read_edges,
 )
+from maghub.validating.keys import KEY_CHECKS
 from maghub.validating.metadata import (
     check_card,
-    check_croissant,
     check_readme,
+    check_rendered,
     check_spec,
     check_stray,
     load_spec,
 )
 from maghub.validating.opened import Opened, open_table
 from maghub.validating.report import Findings, Problem, Report
+from maghub.validating.retrieval import check_retrieval
 from maghub.validating.splits import (
     check_default_split,
     check_negatives,
@@ -40,7 +41,7 @@ from maghub.validating.splits import (
     node_codes,
 )
 from maghub.validating.values import check_images, check_values
-from maghub.validating.vectors import check_provenance, check_rows, check_vectors
+from maghub.validating.vectors import check_provenance, check_vectors
 
 __all__ = ["Problem", "Report", "validate"]
 
@@ -73,12 +74,13 @@ def validate(path: str | Path, *, images: bool = True) -> Report:
     default_rule_problems(spec, findings)
     check_readme(folder, spec, findings)
     check_card(folder, spec, findings)
-    check_croissant(folder, spec, findings)
     check_stray(folder, spec, findings)
     tables = {config.name: open_table(folder, config, findings) for config in spec.configs}
+    check_rendered(folder, spec, findings)
     for table in tables.values():
         check_values(table)
     _check_graph(spec, tables, findings, checked)
+    check_retrieval(spec, tables, findings)
     _check_embeddings(spec, tables)
     if images:
         checked["images"] = sum(check_images(table) for table in tables.values())
@@ -180,8 +182,7 @@ def _check_embeddings(spec: FolderSpec, tables: dict[str, Opened]) -> None:
         if table.spec.kind not in VECTOR_KINDS:
             continue
         target = tables.get(table.spec.target or layout.NODES)
-        check = check_elements if table.spec.kind == "element_embeddings" else check_rows
-        check(table, target)
+        KEY_CHECKS[table.spec.kind](table, target)
         absent = check_vectors(table)
         if table.spec.name in encoders:
             check_provenance(table, encoders[table.spec.name], absent)

@@ -16,10 +16,11 @@ from maghub.errors import MaghubError
 from maghub.files import staged_folder, write_text
 from maghub.parallel import ordered_map
 from maghub.parquet import SplitWriter
+from maghub.picturing import render_picture
 from maghub.progress import track
 from maghub.rendering import render_readme
 from maghub.spec import BuilderInfo, ConfigSpec, FolderSpec, GraphSpec
-from maghub.statistics import measure
+from maghub.statistics import measure, measure_texts
 from maghub.tables import IMAGE_COUNTS, AnyTable, Batch, Facts, Part, Table, add_counts, typed
 
 
@@ -155,7 +156,8 @@ def write_folder(
             rules of the tables undeclared.
     """
     columns = {table.config: list(table.features) for table in tables}
-    rules = [rule.name for rule in (*facts.node_splits, *facts.edge_splits)]
+    split_rules = (*facts.node_splits, *facts.edge_splits, *facts.query_splits)
+    rules = [rule.name for rule in split_rules]
     if problems := card_problems(card, columns, rules):
         raise MaghubError("; ".join(problems), where=f"card {card.spec.name}", fix="declare them")
     with staged_folder(out, overwrite=overwrite) as staging:
@@ -171,10 +173,12 @@ def write_folder(
             default_split=facts.default_split,
             node_splits=facts.node_splits,
             edge_splits=facts.edge_splits,
+            query_splits=facts.query_splits,
             negatives=facts.negatives,
             encoders=facts.encoders,
             images=images,
             notes={**facts.notes, **counts},
+            text_lengths=measure_texts(staging, configs),
             configs=tuple(configs),
             **_graph(staging, configs, facts),  # type: ignore[arg-type]
         )
@@ -183,8 +187,9 @@ def write_folder(
 
 
 def write_metadata(folder: Path, card: Card, spec: FolderSpec) -> None:
-    """Write maghub.json, card.md, croissant.json and the README, each atomically, README last."""
+    """Write maghub.json, card.md, what is rendered from both, each atomically, the README last."""
     write_text(folder / layout.SPEC_FILE, spec.to_json())
     write_text(folder / layout.CARD_SOURCE_FILE, card.to_markdown())
     write_text(folder / layout.CROISSANT_FILE, render_croissant(card, spec))
+    write_text(folder / layout.PICTURE_FILE, render_picture(spec))
     write_text(folder / layout.CARD_FILE, render_readme(card, spec))

@@ -115,7 +115,7 @@ def test_bad_front_matter_gives_one_line_with_its_place(text: str, tmp_path: Pat
     with pytest.raises(MaghubError) as caught:
         read_card(path)
     line = str(caught.value)
-    assert line.startswith("toy.md")
+    assert line.startswith(f"{path}")
     assert BAD[text] in line
     assert "\n" not in line
     assert len(line) < 1000

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from maghub.cli import app
 from maghub.loading import sample_path
 
 
@@ -28,6 +30,9 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_list_and_info_speak_to_people_and_machines() -> None:
+    listed = run("list", "models", "--json")
+    assert {"gcn", "revgat"} <= set(json.loads(listed.stdout))
+    assert "link-prediction" in run("list", "tasks").stdout.splitlines()
     listed = run("list", "--json")
     assert listed.returncode == 0
     assert "emoji" in [item["name"] for item in json.loads(listed.stdout)]
@@ -103,6 +108,16 @@ def test_a_device_that_is_not_here_is_named() -> None:
     done = run("encode", sample_path("emoji"), "--encoder", "all-minilm-l6-v2", "--device", "bogus")
     assert done.returncode == 1
     assert "device 'bogus'" in one_line(done)
+
+
+def test_every_command_that_takes_a_device_takes_auto_by_default() -> None:
+    devices, open_groups = [], [typer.main.get_command(app)]
+    while open_groups:
+        command = open_groups.pop()
+        open_groups += getattr(command, "commands", {}).values()
+        devices += [option.default for option in command.params if option.name == "device"]
+    assert len(devices) >= 6
+    assert set(devices) == {"auto"}
 
 
 def test_unknown_encoder_gives_the_nearest_names(tmp_path: Path) -> None:

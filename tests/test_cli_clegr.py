@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
@@ -15,31 +13,13 @@ import pytest
 
 import maghub
 from maghub.clegr.loading import graph_rows, question_rows
-from maghub.cli import main
 from maghub.cli.demo import _clegr
 from maghub.loading import sample_path
 from maghub.spec import read_spec
+from tests.helpers.cli import Run, runner
 from tests.helpers.graphs import files_of
 
 COUNTS = ["questions", "agree", "ambiguous", "disagree", "unrecognised", "by_type"]
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    def line(self) -> str:
-        """The one line on standard error."""
-        assert "Traceback" not in self.out + self.err
-        (line,) = self.err.strip().splitlines()
-        return line
-
-
-Run = Callable[..., Done]
 
 
 @pytest.fixture
@@ -47,18 +27,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     """Runs ``maghub clegr ...`` in this process, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*args: object) -> Done:
-        capsys.readouterr()
-        monkeypatch.setattr(sys, "argv", ["maghub", "clegr", *map(str, args)])
-        code: object = None
-        try:
-            main()
-        except SystemExit as done:
-            code = done.code
-        return Done(code if isinstance(code, int) else 0, *capsys.readouterr())
-
-    return call
+    return runner("clegr", monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +118,8 @@ def test_evaluate_scores_and_counts(run: Run, folder: Path, tmp_path: Path) -> N
     counts = [counted[name] for name in ("missing", "duplicate", "unknown", "unusable")]
     assert counts == [1, 1, 1, 2]
     assert "overall" in done.out
+    assert "boolean f1 " in done.out
+    assert "list f1 " in done.out
 
 
 def test_evaluate_without_a_folder_and_with_wrong_names(
@@ -170,6 +141,7 @@ def test_evaluate_without_a_folder_and_with_wrong_names(
         ([file, "--folder", emoji], "holds no CLeGR questions"),
         ([file, "--folder", "nowhere"], "unknown dataset or folder 'nowhere'"),
         (["none.jsonl", "--folder", folder], "none.jsonl: cannot be read"),
+        ([file, "--folder", folder], "p.jsonl: answers none of the questions"),
     ):
         done = run("evaluate", *args)
         assert done.code == 1

@@ -9,7 +9,6 @@ import pytest
 import maghub
 from maghub import layout, registry
 from maghub.errors import MaghubError
-from maghub.loading import sample_path
 from maghub.spec import read_spec
 
 pytestmark = pytest.mark.integration
@@ -17,15 +16,10 @@ pytestmark = pytest.mark.integration
 TEXTS = ["a dog", "grinning face: happy, smile " * 5, "猫", "👩‍🚒 fire fighter", "x " * 400]
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample cut to a copy that can be written to."""
-    folder = tmp_path_factory.mktemp("encode") / "emoji"
-    source = sample_path("emoji")
-    assert source is not None
-    shutil.copytree(source, folder)
-    maghub.encode(folder, "all-minilm-l6-v2")
-    return folder
+@pytest.fixture
+def small(emoji_text: Path) -> Path:
+    """The sample with the vectors of its texts."""
+    return emoji_text
 
 
 def test_minilm_equals_sentence_transformers() -> None:
@@ -93,7 +87,7 @@ def test_provenance_stands_in_card_and_spec(small: Path) -> None:
 def test_five_nearest_neighbours_are_far_above_majority(small: Path) -> None:
     task = registry.get("tasks", "node-classification")
     run = task(maghub.load(small), {"text": "all-minilm-l6-v2"})
-    levels = run.baselines()
+    levels = run.controls()
     assert levels["majority"] < 0.25
     assert run.nearest_neighbours() > levels["majority"] + 0.3
 

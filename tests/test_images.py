@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFile
 
-from maghub.images import ImageSummary, PixelRule, normalise
+from maghub.images import ImageSummary, PixelRule, decode, normalise
 
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 import pictures
@@ -222,3 +222,13 @@ def test_mutated_images_never_raise():
         assert (result.data is None) == (result.action == "refused")
         reasons.add(result.reason)
     assert {"damaged", "unreadable"} <= reasons
+
+
+def test_a_picture_without_its_end_is_damaged_though_all_pixels_are_there():
+    data = pictures.png()
+    for cut in (5, 8, 12, 16, 20, 40):  # the last four bytes are a checksum of nothing
+        assert normalise(data[:-cut]).reason == "damaged"
+        assert decode(data[:-cut]) is None
+    wrong = bytearray(data)
+    wrong[-13] ^= 1  # the checksum of the pixels
+    assert normalise(bytes(wrong)).reason == "damaged"

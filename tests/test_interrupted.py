@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +35,9 @@ def hidden(folder: Path) -> list[str]:
 
 
 WAIT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 from maghub import parquet
 from tests.helpers.graphs import random_toy, write_toy
 close = parquet.SplitWriter._rename
@@ -75,6 +79,47 @@ def test_killed_in_the_middle(tmp_path: Path, number: int, existing: bool) -> No
         assert hidden(tmp_path) == []
     write_toy(random_toy(12, seed=2), out, overwrite=True)
     assert load(out).num_nodes == 12
+    assert hidden(tmp_path) == []
+
+
+def test_a_writer_that_lives_and_others_are_left_alone(tmp_path: Path) -> None:
+    out = tmp_path / "toy"
+    for name in (".toy.partial-dead", ".toys.partial-other", ".toy.old-backup"):
+        (tmp_path / name / "nodes").mkdir(parents=True)
+    (tmp_path / ".toy.partial-file").write_text("x")
+    (tmp_path / ".toy.partial-link").symlink_to(tmp_path / ".toy.old-backup")
+    with staged_folder(out) as first:
+        with suppress(MaghubError), staged_folder(out) as second:
+            assert first.is_dir()
+            assert first != second
+            raise MaghubError("broken builder")
+        (first / "half").write_text("x")
+    left = {path.name for path in tmp_path.iterdir()} - {"toy"}
+    assert left == {
+        ".toys.partial-other", ".toy.old-backup", ".toy.partial-file", ".toy.partial-link"
+    }  # fmt: skip
+    assert (tmp_path / ".toy.old-backup" / "nodes").is_dir()
+    assert files_of(out) == {"half": b"x"}
+
+
+def test_writers_at_once_sweep_no_living_one(tmp_path: Path) -> None:
+    alive: list[bool] = []
+
+    def write(number: int) -> None:
+        # The target may vanish for the moment of another's swap.
+        with (
+            suppress(MaghubError),
+            staged_folder(tmp_path / "toy", overwrite=True) as staging,
+        ):
+            write_text(staging / layout.SPEC_FILE, str(number))
+            time.sleep(0.002)
+            alive.append((staging / layout.SPEC_FILE).is_file())
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(200)))
+    assert len(alive) > 150
+    assert all(alive)
+    assert [name for name in hidden(tmp_path) if ".partial" in name] == []
 
 
 def fails(staging: Path) -> None:

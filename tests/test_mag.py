@@ -144,6 +144,14 @@ def test_pyg_for_node_classification(pair: tuple[Toy, MAG]) -> None:
     assert data.validate()
 
 
+def test_encoders_are_those_whose_vectors_are_stored(pair: tuple[Toy, MAG]) -> None:
+    toy, mag = pair
+    assert mag.encoders == {ENCODER: {name: x.shape[1] for name, x in toy.vectors.items()}}
+    for encoder, widths in mag.encoders.items():
+        for modality, width in widths.items():
+            assert mag.features(encoder, modality).shape == (mag.num_nodes, width)
+
+
 def test_pyg_features_share_the_mapped_file(pair: tuple[Toy, MAG]) -> None:
     toy, mag = pair
     data = mag.to_pyg({"text": ENCODER}, modalities=("text",))
@@ -266,7 +274,9 @@ def test_a_task_is_named_with_hyphen_or_underscore_and_never_guessed(tmp_path: P
             mag.message_edges(wrong)
 
 
-@pytest.mark.parametrize("name", [None, "", "  ", 3])
+@pytest.mark.parametrize(
+    "name", [None, "", "  ", 3, "x" * 5000, "a/" * 3000, "a/" + "x" * 300, "a\0b", "\ud800"]
+)
 def test_what_is_no_name_is_refused(name: object) -> None:
     with pytest.raises(MaghubError, match="is no dataset"):
         maghub.load(name)

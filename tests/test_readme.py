@@ -26,9 +26,8 @@ def test_readme_runs_from_top_to_bottom(tmp_path: Path) -> None:
         elif language == "bash":
             for line in filter(None, map(str.strip, code.splitlines())):
                 assert line.startswith("maghub "), line
-                program.append(
-                    f"import subprocess; subprocess.run({shlex.split(line)}, check=True)"
-                )
+                command = shlex.split(line, comments=True)
+                program.append(f"import subprocess; subprocess.run({command}, check=True)")
     script = tmp_path / "readme.py"
     script.write_text("\n".join(program), "utf-8")
     done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -37,11 +38,31 @@ def test_the_card_reads_and_keeps_everything_here(tmp_path: Path) -> None:
     assert (folder / "card.md").read_text() == "filled in"
 
 
-@pytest.mark.parametrize("name", ["", "My Graph", "-x", "a/b", "é", "a\n"])
+@pytest.mark.parametrize("name", ["", "My Graph", "-x", "a/b", "é", "a\n", "a-"])
 def test_names_that_are_none(tmp_path: Path, name: str) -> None:
     with pytest.raises(MaghubError, match="cannot be the name of a dataset"):
         maghub.init(name, tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["emoji", "markg", "toys"])
+def test_names_of_datasets_that_are_there_are_taken(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MaghubError, match=f"'{name}' is the name of a dataset that maghub builds"):
+        maghub.init(name, tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["1", "2024-01-01", "0x10", "true", "null", "none", "path", "maghub-error", "own", "a--b"],
+)
+def test_a_name_that_yaml_or_python_takes_for_something_else(tmp_path: Path, name: str) -> None:
+    folder = maghub.init(name, tmp_path / "new")
+    assert read_card(folder / "card.md").spec.name == name
+    made = runpy.run_path(str(folder / "builder.py"))
+    (own,) = [v for v in made.values() if getattr(v, "card_path", None) == folder / "card.md"]
+    with pytest.raises(MaghubError, match="read_nodes is not filled in"):
+        own.SOURCE(None, 0)
 
 
 @pytest.mark.integration

@@ -18,6 +18,7 @@ from maghub.splits import (
     split_counts,
     stratified_split,
 )
+from maghub.statistics import unique_pairs
 
 FRACTIONS = st.sampled_from(
     [(0.6, 0.2, 0.2), (0.7, 0.1, 0.2), (0.8, 0.1, 0.1), (1.0, 0.0, 0.0), (1 / 3, 1 / 3, 1 / 3)]
@@ -158,3 +159,12 @@ def test_draws_of_a_seed_never_change_between_versions() -> None:
     """Published splits hang on these numbers: if this fails, every folder's bytes change."""
     rng = child_rng(0, "nodes", "stratified")
     assert rng.integers(1_000_000, size=3).tolist() == [16053, 824908, 511946]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40))
+def test_unique_pairs_are_those_of_numpy(pairs: list[tuple[int, int]]) -> None:
+    edges = np.array(pairs, np.int64).reshape(-1, 2).T
+    found = unique_pairs(edges, 7)
+    assert found.shape[0] == 2
+    assert np.array_equal(found, np.unique(edges, axis=1))

@@ -6,12 +6,13 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from tests.helpers.folders import (
     write_valid,
 )
 from tests.helpers.graphs import RULES, png
-from tests.helpers.reports import found, lines
+from tests.helpers.reports import found, lines, refusal
 
 N = 40
 RULE = RULES[0]
@@ -232,3 +233,85 @@ def test_any_changed_byte_is_found_and_nothing_raises(valid_folder: Path, seed: 
         if path.suffix == ".parquet":
             name = path.relative_to(folder).as_posix()
             assert any(p.file == name and "checksum" in p.message for p in report.problems)
+
+
+def places(value: object, at: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Where in a JSON value something stands."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[var-annotated,arg-type]
+    found = []
+    for key, item in items:
+        found.append((*at, key))
+        if isinstance(item, dict | list):
+            found += places(item, (*at, key))
+    return found
+
+
+ODD = [None, 0, -1, 1e300, 2**70, "", "x", "\n", True, [], ["x"], {}, {"_type": "List"}]
+
+
+@settings(max_examples=40, **SLOW)
+@given(data=st.data())
+def test_any_changed_value_of_maghub_json_raises_nothing(
+    valid_folder: Path, data: st.DataObject
+) -> None:
+    """Renamed, left out, or something else altogether: wrong or not, it is never a traceback."""
+    spec = json.loads((valid_folder / layout.SPEC_FILE).read_text())
+    *path, last = data.draw(st.sampled_from(places(spec)))
+    around = spec
+    for key in path:
+        around = around[key]
+    change = data.draw(st.sampled_from(["rename", "leave out", *ODD]))
+    old = around.pop(last)
+    if change == "rename":
+        around.update({f"{last}x": old}) if isinstance(around, dict) else around.append(old)
+    elif change != "leave out":
+        around.update({last: change}) if isinstance(around, dict) else around.insert(last, change)
+    with tempfile.TemporaryDirectory() as base:
+        folder = Path(shutil.copytree(valid_folder, Path(base) / "toy"))
+        (folder / layout.SPEC_FILE).write_text(json.dumps(spec))
+        report = validate(folder)
+        if report.problems or change in ("rename", "leave out"):
+            return
+        assert maghub.load(folder).spec.name
+
+
+def damaged(path: Path) -> Iterator[bytes]:
+    """Files that break off, with a bit of the footer changed, with the pages of a column gone."""
+    whole = path.read_bytes()
+    yield from (whole[: int(share * len(whole))] for share in np.linspace(0.01, 0.99, 6))
+    footer = int.from_bytes(whole[-8:-4], "little")
+    for place in range(len(whole) - 8 - footer, len(whole), 31):
+        yield whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+    columns = pq.ParquetFile(path).metadata.row_group(0)
+    for number in range(columns.num_columns):
+        column = columns.column(number)
+        begin = min(filter(None, (column.dictionary_page_offset, column.data_page_offset)))
+        end = begin + column.total_compressed_size
+        yield whole[:begin] + b"\xff" * (end - begin) + whole[end:]
+
+
+def test_damage_to_any_column_of_any_file_is_found(valid_folder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(valid_folder, tmp_path / "toy"))
+    for path in sorted(folder.rglob("*.parquet")):
+        whole = path.read_bytes()
+        for data in list(damaged(path)):
+            path.write_bytes(data)
+            name = path.relative_to(folder).as_posix()
+            assert name in {problem.file for problem in validate(folder).problems}
+        path.write_bytes(whole)
+
+
+UNREADABLE = [{"dtyp": "int64"}, {"_type": "Nope"}, {"_type": "Value"}, {"_type": "List"}]
+
+
+@pytest.mark.parametrize("feature", UNREADABLE)
+def test_columns_that_datasets_cannot_read_are_named(folder: Path, feature: dict[str, str]) -> None:
+    data = json.loads((folder / layout.SPEC_FILE).read_text())
+    for number, config in enumerate(data["configs"]):
+        changed = json.loads(json.dumps(data))
+        features = changed["configs"][number]["features"]
+        features[next(iter(features))] = feature
+        (folder / layout.SPEC_FILE).write_text(json.dumps(changed))
+        what = f"features of config {config['name']} cannot be read"
+        found(validate(folder), layout.SPEC_FILE, "features", what)
+        assert "cannot read" in refusal(maghub.load(folder).table, config["name"])

@@ -19,25 +19,16 @@ def check_edges(subject: Subject) -> list[Check]:
 
     Of an undirected graph both directions are one, whichever way an edge is stored.
     """
-    rules = [rule.name for rule in subject.mag.spec.edge_splits]
-    if not rules or not subject.mag.spec.has(layout.EDGE_SPLITS):
+    if not subject.edge_splits:
         return [skipped(name, "edges are not split") for name in (REPEATED, REVERSED)]
-    checks = []
-    for rule in rules:
-        suffix = f" ({rule})" if len(rules) > 1 else ""
-        checks += _check_rule(subject, rule, suffix)
-    return checks
+    return [check for split in subject.edge_splits for check in _check_rule(subject, *split)]
 
 
-def _check_rule(subject: Subject, rule: str, suffix: str) -> list[Check]:
-    mag = subject.mag
-    splits = mag.edge_splits(rule)
-    empty = np.zeros(0, np.int64)
-    held = np.concatenate([splits.get(name, empty) for name in (layout.VALIDATION, layout.TEST)])
-    src, dst = mag.edge_index
-    directed = mag.graph.directed
+def _check_rule(subject: Subject, suffix: str, train: Ints, held: Ints) -> list[Check]:
+    src, dst = subject.mag.edge_index
+    directed = subject.mag.graph.directed
     keys = pair_keys(src, dst, subject.n, directed=directed)
-    training = np.unique(keys[splits.get(layout.TRAIN, empty)])
+    training = np.unique(keys[train])
     repeated = np.isin(keys[held], training)
     what = "held-out edges join a pair that trains too (in another row or relation)"
     checks = [_edge_check(subject, REPEATED + suffix, held, repeated, what)]

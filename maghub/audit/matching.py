@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from maghub import layout
 from maghub.audit.pictures import Prints
 from maghub.audit.report import Check, Example, Verdict, skipped
-from maghub.audit.subject import Ints, Subject
+from maghub.audit.subject import Ints, Rows, Subject
 from maghub.audit.texts import shingles
 from maghub.features import feature_view
 from maghub.quality.numbers import unit
@@ -89,7 +89,9 @@ def _best_shift(
     return found
 
 
-def _text_similarity(subject: Subject) -> Similar:
+def text_similarity(subject: Rows) -> Similar:
+    """How similar the texts of rows are: cosine of their weighted character trigrams."""
+
     def bags(rows: Ints) -> csr_array:
         hashes, counts = shingles([f" {subject.texts[row]} " for row in rows.tolist()], 3)
         columns = (hashes >> np.uint64(48)).astype(np.int64)
@@ -134,7 +136,7 @@ def check_matching(subject: Subject, found: Prints | None) -> list[Check]:
     checks = []
     for spec, modality in subject.embeddings():
         name = f"{MATCH}: {spec.name} {modality}"
-        usable, inputs = subject.has_text, _text_similarity(subject)
+        usable, inputs = subject.has_text, text_similarity(subject)
         if modality == layout.IMAGE:
             if found is None or not found.readable.any():
                 checks.append(skipped(name, "the pictures are not in this dataset"))
@@ -142,13 +144,19 @@ def check_matching(subject: Subject, found: Prints | None) -> list[Check]:
             usable, inputs = found.readable, _picture_similarity(found)
         config = subject.mag.config(spec.name)
         rows = np.flatnonzero(usable & subject.present(config, modality))
-        checks.append(_check_column(subject, name, config, modality, rows, inputs))
+        checks.append(check_column(subject, name, config, modality, rows, inputs))
     return checks
 
 
-def _check_column(
-    subject: Subject, name: str, config: ConfigSpec, modality: str, rows: Ints, inputs: Similar
+def check_column(
+    subject: Rows,
+    name: str,
+    config: ConfigSpec,
+    modality: str,
+    rows: Ints,
+    inputs: Similar,
 ) -> Check:
+    """The check of one column of vectors against the inputs of some rows."""
     matrix = np.asarray(feature_view(subject.mag.folder, config, modality))
 
     def vectors(left: Ints, right: Ints) -> Floats:

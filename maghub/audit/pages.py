@@ -93,7 +93,8 @@ def _thumbnails(report: Report, name: str | Path) -> dict[int, str]:
         for node in example.ids
     }
     mag = load(name)
-    if not wanted or layout.IMAGE not in mag.spec.of_kind("nodes")[0].features:
+    nodes = mag.spec.of_kind("nodes")
+    if not wanted or not nodes or layout.IMAGE not in nodes[0].features:
         return {}
     subject = Subject(mag, report.seed, 0)
     found: dict[int, str] = {}

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from maghub.spec import Model
 
 Verdict = Literal["ok", "warn", "fail", "skipped"]
 _ORDER: tuple[Verdict, ...] = ("skipped", "ok", "warn", "fail")
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Example(_Model):
+class Example(Model):
     """One finding: the node ids (or edge ids) it is about, and a line for people."""
 
     of: Literal["nodes", "edges", "rows"] = "nodes"
@@ -23,7 +19,7 @@ class Example(_Model):
     text: str
 
 
-class Check(_Model):
+class Check(Model):
     """One check.
 
     ``count`` of ``total`` things have the defect; ``value`` is the number the verdict rests on, and
@@ -40,7 +36,7 @@ class Check(_Model):
     examples: tuple[Example, ...] = ()
 
 
-class Report(_Model):
+class Report(Model):
     """All checks of one dataset."""
 
     dataset: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -35,8 +37,20 @@ def key_of(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-class Subject:
-    """A dataset and the settings of its audit.
+def present(mag: MAG, config: ConfigSpec, modality: str) -> Bools:
+    """Which rows of a config of vectors say that they have one."""
+    flag = layout.has_column(modality)
+    column = read_columns(mag.folder, config, [flag])[flag].combine_chunks()
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def keys_of(texts: Sequence[str]) -> Keys:
+    """64 bits per text that are equal for equal texts."""
+    return np.asarray([key_of(text.encode("utf-8", "surrogatepass")) for text in texts], np.uint64)
+
+
+class Rows(ABC):
+    """Rows with a text each, perhaps in splits, and the settings of their audit.
 
     Args:
         mag: The opened dataset.
@@ -44,8 +58,85 @@ class Subject:
         limit: Most examples that a check keeps.
     """
 
+    of: Literal["nodes", "rows"] = "rows"
+    """What examples call them."""
+
     def __init__(self, mag: MAG, seed: int, limit: int) -> None:
         self.mag, self.seed, self.limit = mag, seed, limit
+
+    @cached_property
+    @abstractmethod
+    def texts(self) -> list[str]:
+        """Normalised texts by row; an absent one is empty."""
+
+    @cached_property
+    @abstractmethod
+    def codes(self) -> NDArray[np.int8]:
+        """int8 [N] split of each row (index into ``layout.SPLITS``)."""
+
+    @property
+    def held_out(self) -> Bools:
+        """Which rows are in validation or test."""
+        return (self.codes > 0) & (self.codes != UNASSIGNED)
+
+    @cached_property
+    def text_keys(self) -> Keys:
+        """64 bits per text, equal where normalised texts are."""
+        return keys_of(self.texts)
+
+    @cached_property
+    def has_text(self) -> Bools:
+        """Which rows have a text with a letter or digit in it."""
+        return np.fromiter(map(bool, self.texts), bool, len(self.texts))
+
+    def side(self, row: int) -> str:
+        """A row with its split, for an example."""
+        return f"{row} ({layout.SPLITS[self.codes[row]]})"
+
+    def quoted(self, row: int, length: int = 60) -> str:
+        """The beginning of a row's text, for an example."""
+        text = self.texts[row]
+        return f"'{text[:length]}{'...' if len(text) > length else ''}'"
+
+
+class TextRows(Rows):
+    """Rows that are no nodes.
+
+    Args:
+        mag, seed, limit: As of ``Rows``.
+        texts: The text of each row.
+        codes: The split of each row; None where that does not matter.
+    """
+
+    def __init__(
+        self,
+        mag: MAG,
+        seed: int,
+        limit: int,
+        texts: Sequence[str],
+        codes: NDArray[np.int8] | None = None,
+    ) -> None:
+        super().__init__(mag, seed, limit)
+        self._given, self._codes = texts, codes
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Normalised texts."""
+        return [normalised(text or "") for text in self._given]
+
+    @cached_property
+    def codes(self) -> NDArray[np.int8]:
+        """int8 [N] split of each row."""
+        return np.zeros(len(self._given), np.int8) if self._codes is None else self._codes
+
+
+class Subject(Rows):
+    """The nodes of a dataset that is one graph."""
+
+    of = "nodes"
+
+    def __init__(self, mag: MAG, seed: int, limit: int) -> None:
+        super().__init__(mag, seed, limit)
         (nodes,) = mag.spec.of_kind("nodes")[:1]
         self.nodes = mag.config(nodes.name)
 
@@ -74,11 +165,6 @@ class Subject:
                 codes[ids] = layout.SPLITS.index(name)
         return codes
 
-    @property
-    def held_out(self) -> Bools:
-        """Which nodes are in validation or test."""
-        return (self.codes > 0) & (self.codes != UNASSIGNED)
-
     @cached_property
     def texts(self) -> list[str]:
         """Normalised texts by node id; an absent one is empty."""
@@ -89,17 +175,6 @@ class Subject:
             texts[node] = normalised(text or "")
         return texts
 
-    @cached_property
-    def text_keys(self) -> Keys:
-        """64 bits per text, equal where normalised texts are."""
-        keys = [key_of(text.encode("utf-8", "surrogatepass")) for text in self.texts]
-        return np.asarray(keys, np.uint64)
-
-    @cached_property
-    def has_text(self) -> Bools:
-        """Which nodes have a text with a letter or digit in it."""
-        return np.fromiter(map(bool, self.texts), bool, self.n)
-
     def images(self) -> Iterator[tuple[int, bytes]]:
         """Node id and bytes of each image, in stored order, row group by row group."""
         columns = [layout.NODE_ID, layout.IMAGE]
@@ -108,6 +183,21 @@ class Subject:
             for node, blob in zip(table[layout.NODE_ID].to_pylist(), blobs, strict=True):
                 if blob.is_valid:
                     yield node, blob.as_py()
+
+    @cached_property
+    def edge_splits(self) -> list[tuple[str, Ints, Ints]]:
+        """For each rule that splits edges: how the names of its checks end, the edges that train,
+        and those that are held out."""
+        rules = [rule.name for rule in self.mag.spec.edge_splits]
+        if not self.mag.spec.has(layout.EDGE_SPLITS):
+            return []
+        none, found = np.zeros(0, np.int64), []
+        for rule in rules:
+            splits = self.mag.edge_splits(rule)
+            held = [splits.get(name, none) for name in (layout.VALIDATION, layout.TEST)]
+            suffix = f" ({rule})" if len(rules) > 1 else ""
+            found.append((suffix, splits.get(layout.TRAIN, none), np.concatenate(held)))
+        return found
 
     def embeddings(self) -> list[tuple[ConfigSpec, str]]:
         """Embedding configs of the nodes and their vector columns."""
@@ -120,15 +210,4 @@ class Subject:
 
     def present(self, config: ConfigSpec, modality: str) -> Bools:
         """Which rows of an embedding config say that they have a vector."""
-        flag = layout.has_column(modality)
-        column = read_columns(self.mag.folder, config, [flag])[flag].combine_chunks()
-        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
-
-    def side(self, node: int) -> str:
-        """A node with its split, for an example."""
-        return f"{node} ({layout.SPLITS[self.codes[node]]})"
-
-    def quoted(self, node: int, length: int = 60) -> str:
-        """The beginning of a node's text, for an example."""
-        text = self.texts[node]
-        return f"'{text[:length]}{'...' if len(text) > length else ''}'"
+        return present(self.mag, config, modality)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maghub.audit.report import Check, skipped
-from maghub.audit.subject import UNASSIGNED, Ints, Keys, Subject
+from maghub.audit.subject import UNASSIGNED, Ints, Keys, Rows, Subject
 from maghub.audit.twins import Twins, check_of, equal_twins, keep_best
 from maghub.seeding import child_rng
 
@@ -83,7 +83,7 @@ def candidates(found: NDArray[np.uint32], codes: NDArray[np.int8]) -> Ints:
     return np.stack([unique // n, unique % n], axis=1) if n else np.zeros((0, 2), np.int64)
 
 
-def jaccard(subject: Subject, pairs: Ints) -> NDArray[np.float64]:
+def jaccard(subject: Rows, pairs: Ints) -> NDArray[np.float64]:
     """Exact share of common pieces of the texts of node pairs."""
 
     @lru_cache(4_096)
@@ -98,7 +98,7 @@ def jaccard(subject: Subject, pairs: Ints) -> NDArray[np.float64]:
     return scores
 
 
-def _near_twins(subject: Subject) -> Twins:
+def _near_twins(subject: Rows) -> Twins:
     rows = np.flatnonzero(subject.has_text & (subject.codes != UNASSIGNED))
     rows = rows[[len(subject.texts[row]) >= WIDTH for row in rows]]
     # One of each text per split: equal texts are the other check's.
@@ -122,10 +122,15 @@ def _near_twins(subject: Subject) -> Twins:
 
 
 def check_texts(subject: Subject) -> list[Check]:
-    """The two checks of texts."""
+    """The two checks of texts of nodes."""
     if subject.split_rule is None or not subject.has_text.any():
         why = "nodes are not split" if subject.split_rule is None else "no node has a text"
         return [skipped(EXACT, why), skipped(NEAR, why)]
+    return compare_texts(subject)
+
+
+def compare_texts(subject: Rows, suffix: str = "") -> list[Check]:
+    """The two checks of texts of rows that are split; the suffix goes to their names."""
 
     def describe(node: int, twin: int, score: float) -> str:
         sides = f"{subject.side(node)} and {subject.side(twin)}"
@@ -137,6 +142,8 @@ def check_texts(subject: Subject) -> list[Check]:
     equal = equal_twins(subject, subject.text_keys, subject.has_text)
     near, present = _near_twins(subject), subject.has_text
     return [
-        check_of(subject, EXACT, equal, present, what.format("also"), EXACT_FAIL, describe),
-        check_of(subject, NEAR, near, present, what.format("nearly"), NEAR_FAIL, describe),
+        check_of(
+            subject, EXACT + suffix, equal, present, what.format("also"), EXACT_FAIL, describe
+        ),
+        check_of(subject, NEAR + suffix, near, present, what.format("nearly"), NEAR_FAIL, describe),
     ]

@@ -7,17 +7,19 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from maghub.audit.report import Check, Example, by_share
-from maghub.audit.subject import UNASSIGNED, Bools, Ints, Keys, Subject
+from maghub.audit.subject import UNASSIGNED, Bools, Ints, Keys, Rows
 
 Twins = dict[int, tuple[int, float]]
 """Held-out node -> its nearest twin in another split, and how alike they are."""
 
 
-def equal_twins(subject: Subject, keys: Keys, present: Bools) -> Twins:
+def equal_twins(subject: Rows, keys: Keys, present: Bools) -> Twins:
     """A twin with an equal key in another split for each held-out node (training first)."""
     rows = np.flatnonzero(present & (subject.codes != UNASSIGNED))
+    if not len(rows):
+        return {}
     order = rows[np.lexsort((subject.codes[rows], keys[rows]))]
-    starts = np.flatnonzero(np.r_[True, keys[order][1:] != keys[order][:-1]])[: len(order)]
+    starts = np.flatnonzero(np.r_[True, keys[order][1:] != keys[order][:-1]])
     twins: Twins = {}
     for group in np.split(order, starts[1:]):
         codes = subject.codes[group]
@@ -30,7 +32,7 @@ def equal_twins(subject: Subject, keys: Keys, present: Bools) -> Twins:
     return twins
 
 
-def keep_best(twins: Twins, left: Ints, right: Ints, scores: np.ndarray, subject: Subject) -> None:
+def keep_best(twins: Twins, left: Ints, right: Ints, scores: np.ndarray, subject: Rows) -> None:
     """Add pairs to the twins of their held-out sides; the most alike wins, then training."""
     codes = subject.codes
     for a, b, score in zip(left.tolist(), right.tolist(), scores.tolist(), strict=True):
@@ -44,7 +46,7 @@ def keep_best(twins: Twins, left: Ints, right: Ints, scores: np.ndarray, subject
 
 
 def check_of(
-    subject: Subject,
+    subject: Rows,
     name: str,
     twins: Twins,
     present: Bools,
@@ -55,7 +57,7 @@ def check_of(
     """A check on the share of held-out nodes that have a twin, closest first."""
     total = int((subject.held_out & present).sum())
     examples = [
-        Example(ids=(node, twin), text=describe(node, twin, score))
+        Example(of=subject.of, ids=(node, twin), text=describe(node, twin, score))
         for node, (twin, score) in _closest_first(twins)[: subject.limit]
     ]
     return by_share(name, len(twins), total, what, fail_at, examples)

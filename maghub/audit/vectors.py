@@ -7,7 +7,7 @@ import numpy as np
 from maghub import layout
 from maghub.audit.pictures import Prints
 from maghub.audit.report import Check, Example, Verdict, by_share, worst
-from maghub.audit.subject import Bools, Ints, Keys, Subject
+from maghub.audit.subject import Bools, Ints, Keys, Rows, Subject
 from maghub.features import feature_view
 from maghub.quality.numbers import blocks, zero_rows
 from maghub.seeding import child_rng
@@ -31,7 +31,7 @@ def row_keys(matrix: np.ndarray, seed: int) -> Keys:
     return keys
 
 
-def _inputs(subject: Subject, modality: str, found: Prints | None) -> Keys | None:
+def _inputs(subject: Rows, modality: str, found: Prints | None) -> Keys | None:
     """Keys of what was encoded; None where that is not in the folder."""
     if modality == layout.TEXT:
         return subject.text_keys
@@ -45,18 +45,19 @@ def check_vectors(subject: Subject, found: Prints | None) -> list[Check]:
         config = subject.mag.config(spec.name)
         matrix = np.asarray(feature_view(subject.mag.folder, config, modality))
         present = np.flatnonzero(subject.present(config, modality))
-        checks.append(_check_matrix(subject, config, modality, matrix, present, found))
+        checks.append(check_matrix(subject, config, modality, matrix, present, found))
     return checks
 
 
-def _check_matrix(
-    subject: Subject,
+def check_matrix(
+    subject: Rows,
     config: ConfigSpec,
     modality: str,
     matrix: np.ndarray,
     present: Ints,
     found: Prints | None,
 ) -> Check:
+    """The check of one column of vectors; ``present`` are the rows that have one."""
     name = f"{DUPLICATED}: {config.name} {modality}"
     keys = row_keys(matrix, subject.seed)[present]
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)

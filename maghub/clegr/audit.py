@@ -18,7 +18,7 @@ from maghub.clegr.index import Index
 from maghub.clegr.judge import AGREE, DISAGREE, UNRECOGNISED, Verdict, judge
 from maghub.clegr.rows import graph_from_row
 from maghub.clegr.schema import VARIANT_NOTE, VARIANTS
-from maghub.errors import MaghubError, nearest, place
+from maghub.errors import MaghubError, first_line, nearest, place
 from maghub.spec import read_spec
 
 _KEPT: Final = 100
@@ -298,8 +298,9 @@ def _declared(folder: Path) -> str:
 
 def _parquet(files: Iterable[Path], needed: frozenset[str]) -> Iterator[Mapping[str, Any]]:
     """Rows of Parquet files, a few at a time."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
+
+    from maghub.reader import DAMAGE
 
     skipped = {"node_texts", "edge_texts", "context"}
     for file in files:
@@ -310,8 +311,8 @@ def _parquet(files: Iterable[Path], needed: frozenset[str]) -> Iterator[Mapping[
                 raise MaghubError("the column is missing", where=place(file, name))
             for batch in parquet.iter_batches(batch_size=64, columns=columns):
                 yield from batch.to_pylist()
-        except (OSError, pa.ArrowException) as problem:
-            raise MaghubError(f"cannot be read ({str(problem)[:100]})", where=file) from problem
+        except DAMAGE as problem:
+            raise MaghubError(f"cannot be read ({first_line(problem)})", where=file) from problem
 
 
 def _read_something(audit: Audit, path: object) -> Audit:

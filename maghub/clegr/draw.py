@@ -16,6 +16,7 @@ from maghub.clegr.index import Index
 from maghub.clegr.labels import LabelPlaces, along
 from maghub.clegr.schema import SUBWAY
 from maghub.errors import MaghubError, MissingExtra
+from maghub.files import check_outside
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +59,7 @@ def draw_graph(graph: Graph, path: Path) -> list[Path]:
     ending = path.suffix.lower().removeprefix(".")
     if ending and ending not in FORMATS:
         raise MaghubError(f"'{ending}' maps are not drawn", where=path, fix="use .svg or .png")
+    check_outside(path)
     check_graph(graph)
     try:
         import matplotlib

@@ -16,6 +16,10 @@ from maghub.cli import datasets as dataset_commands
 from maghub.cli import demo as demo_command
 from maghub.cli import encoding as encoding_commands
 from maghub.cli import hub as hub_commands
+from maghub.cli import mkg as mkg_commands
+from maghub.cli import report as report_command
+from maghub.cli import run as run_command
+from maghub.cli import search as search_commands
 from maghub.cli.output import print_error
 from maghub.errors import MaghubError
 from maghub.progress import show_progress
@@ -63,6 +67,10 @@ encoding_commands.register(app)
 audit_command.register(app)
 clegr_commands.register(app)
 hub_commands.register(app)
+mkg_commands.register(app)
+search_commands.register(app)
+run_command.register(app)
+report_command.register(app)
 demo_command.register(app)
 
 

@@ -107,6 +107,10 @@ def evaluate_command(
     else:
         questions = default_questions(config, variant, split)
     report = score(questions, read_predictions(predictions)).to_dict()
+    if report["missing"] == report["questions"]:
+        what = "answers none of the questions"
+        fix = 'write a line {"question_id": ..., "prediction": ...} for each'
+        raise MaghubError(what, where=predictions, fix=fix)
     if json:
         print_json(report)
         return
@@ -125,7 +129,7 @@ def evaluate_command(
 def _score_row(by: str, name: str, part: dict[str, Any]) -> list[object]:
     """One slice: accuracy and the metrics of its output types."""
     metrics = [
-        f"{metric} {part[kind][metric]:.3f}"
+        f"{f'{kind} f1' if metric == 'f1' else metric} {part[kind][metric]:.3f}"
         for kind, names in (
             ("boolean", ("f1", "mcc")),
             ("numeric", ("mae", "rmse")),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from maghub.cli.output import console, print_json, print_table
 from maghub.errors import MaghubError
 
+FIELDS = "id, text, label, image, split, src, dst, relation, edge-split"
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -22,11 +24,31 @@ def register(app: typer.Typer) -> None:
     app.command("validate")(validate_command)
 
 
-def list_command(json: Json = False) -> None:
-    """Datasets that maghub can build."""
+class Listed(StrEnum):
+    """What can be listed: the groups of the registry that users name in commands."""
+
+    DATASETS = "datasets"
+    ENCODERS = "encoders"
+    MODELS = "models"
+    RETRIEVERS = "retrievers"
+    TASKS = "tasks"
+
+
+def list_command(
+    what: Annotated[Listed, typer.Argument(help="What to list.")] = Listed.DATASETS,
+    json: Json = False,
+) -> None:
+    """Datasets that maghub can build; or the encoders, models, retrievers or tasks it knows."""
     from maghub import registry
     from maghub.catalog import list_datasets
 
+    if what is not Listed.DATASETS:
+        names = registry.names(cast("registry.Group", what.value))
+        if json:
+            print_json(names)
+        else:
+            console.print("\n".join(names), markup=False)
+        return
     cards = [registry.card(name).spec for name in list_datasets()]
     if json:
         print_json([{"name": c.name, "status": c.status, "summary": c.summary} for c in cards])
@@ -35,7 +57,8 @@ def list_command(json: Json = False) -> None:
 
 
 def info_command(
-    name: Annotated[str, typer.Argument(help="Dataset name or folder.")], json: Json = False
+    name: Annotated[str, typer.Argument(help="Dataset name, folder or ORG/NAME.")],
+    json: Json = False,
 ) -> None:
     """Facts of a dataset; the papers' statistics stand beside the measured ones."""
     from maghub.catalog import info
@@ -82,19 +105,18 @@ def _options(values: list[str]) -> dict[str, str | int | float | bool | None]:
     """``key=value`` pairs with the values read as YAML scalars."""
     import yaml
 
-    pairs = _pairs(values, "--set")
-    return {key.replace("-", "_"): yaml.safe_load(value) for key, value in pairs.items()}
+    return {key.replace("-", "_"): yaml.safe_load(value) for key, value in pairs(values, "--set")}
 
 
-def _pairs(values: list[str], option: str) -> dict[str, str]:
+def pairs(values: list[str], option: str) -> list[tuple[str, str]]:
     """``key=value`` pairs as they are written."""
-    pairs = {}
+    found = []
     for item in values:
         key, equals, value = item.partition("=")
         if not equals:
             raise typer.BadParameter(f"'{item}' is not key=value", param_hint=option)
-        pairs[key] = value
-    return pairs
+        found.append((key, value))
+    return found
 
 
 def init_command(
@@ -105,7 +127,10 @@ def init_command(
     from maghub.scaffold import init
 
     folder = init(name, out)
-    console.print(f"fill in {folder / 'card.md'}, then: maghub build {name} --from", markup=False)
+    card = folder / "card.md"
+    tables = "--from NODES --edges EDGES --map id=COLUMN"
+    command = f"maghub build {name} {tables} --card {card} --out FOLDER"
+    console.print(f"fill in {card}, then: {command}", markup=False)
 
 
 def build_command(
@@ -117,7 +142,7 @@ def build_command(
     images: Annotated[Path | None, typer.Option(help="Folder of your own pictures.")] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--map", help="What your column is, e.g. id=product_id; see the README."),
+        typer.Option("--map", help=f"FIELD=COLUMN; fields: {FIELDS}."),
     ] = None,
     card: Annotated[Path | None, typer.Option(help="Your own card, see: maghub init.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to make (default: the name).")] = None,
@@ -144,7 +169,7 @@ def build_command(
         what = "needs --card (maghub init writes one) and takes no --raw-dir"
         raise typer.BadParameter(what, param_hint="--from")
     else:
-        mapping = _pairs(columns or [], "--map")
+        mapping = dict(pairs(columns or [], "--map"))
         spec = build_own(
             name, target, own, card=card, edges=edges, images=images, columns=mapping, **options
         )
@@ -156,6 +181,13 @@ def build_command(
     if own is not None and (left_out := spec.notes.get("columns left out")):
         more = f" and {len(left_out) - 20} more" if len(left_out) > 20 else ""
         console.print(f"left out: {', '.join(left_out[:20])}{more}", markup=False)
+    counts = {} if own is None else {k: v for k, v in spec.notes.items() if isinstance(v, int)}
+    counts |= {
+        f"pictures {what}": n for what, n in spec.images.items() if what.startswith("refused")
+    }
+    if any(counts.values()):
+        said = ", ".join(f"{what} {count:,}" for what, count in counts.items() if count)
+        console.print(f"counted: {said}", markup=False, soft_wrap=True)
 
 
 def validate_command(

@@ -18,6 +18,7 @@ from maghub.errors import MaghubError
 ENCODERS = {layout.TEXT: "all-minilm-l6-v2", layout.IMAGE: "efficientnet-lite0"}
 MODELS = ("mlp", "gcn")
 SEEDS = (0, 1, 2)
+TASK, PRESET = "node-classification", "full-batch"
 CLEGR_GRAPHS = 50
 
 
@@ -142,20 +143,20 @@ def _train(folder: Path) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """MLP and GCN over three seeds, and 5-NN, on text, image and both."""
     from maghub import registry
     from maghub.loading import load
+    from maghub.running import run
 
-    task = registry.get("tasks", "node-classification")
-    mag = load(folder)
+    kind = registry.get("tasks", TASK)
     rows: list[dict[str, Any]] = []
     levels: dict[str, float] = {}
     with _step(f"train {', '.join(MODELS)} on {len(SEEDS)} seeds"):
         for chosen in ((layout.TEXT,), (layout.IMAGE,), layout.MODALITIES):
-            run = task(mag, {modality: ENCODERS[modality] for modality in chosen})
-            levels = run.baselines()
-            label = " + ".join(chosen)
-            rows.append(_row("5-nn", label, [run.nearest_neighbours()]))
+            encoders = {modality: ENCODERS[modality] for modality in chosen}
+            task = kind(load(folder), encoders, kind.Config(scale="standard"))
+            levels, label = task.controls(), " + ".join(chosen)
+            rows.append(_row("5-nn", label, [task.nearest_neighbours()]))
             for model in MODELS:
-                scores = [run.run(model, seed).test_accuracy for seed in SEEDS]
-                rows.append(_row(model, label, scores))
+                records = run(model, folder, TASK, encoder=encoders, seeds=SEEDS, preset=PRESET)
+                rows.append(_row(model, label, [r.metrics["accuracy"] for r in records]))
     return rows, levels
 
 

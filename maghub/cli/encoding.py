@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from maghub.cli.datasets import Json
-from maghub.cli.output import console, print_json, print_table
+from maghub.cli.output import HTML, console, print_json, print_table
 
 Folder = Annotated[Path, typer.Argument(help="A published folder.")]
 
@@ -96,8 +96,13 @@ def quality_command(
     json: Json = False,
 ) -> None:
     """How good the vectors of a folder are: norms, rank, neighbours, text against image."""
+    from maghub.files import check_output, check_outside
     from maghub.quality import quality, tables, write_html, write_plot
 
+    if html is not None:
+        check_output(html, HTML)
+    if plot is not None:
+        check_outside(plot)
     reports = quality(folder, encoder, seed=seed)
     if plot is not None:
         write_plot(reports, plot)

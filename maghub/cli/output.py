@@ -9,6 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+HTML, MARKDOWN = (".html", ".htm"), (".md", ".markdown")
+"""Endings of files that commands write."""
+
 console = Console(highlight=False, soft_wrap=False)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -22,10 +25,10 @@ def print_table(
     header: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None
 ) -> None:
     """A plain table; columns of numbers are right-aligned."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title and _cell(title), title_justify="left")
     for index, name in enumerate(header):
         numeric = bool(rows) and all(_is_number(row[index]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(_cell(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     console.print(table)

@@ -26,16 +26,17 @@ class Inputs(ABC):
         """What an error calls a row."""
 
 
-class NodeInputs(Inputs):
-    """The nodes of a published folder, in stored order.
+class ColumnInputs(Inputs):
+    """The rows of a config of a published folder, in stored order.
 
     Args:
         folder: The folder; where other machines encode, they must see it under the same path.
-        nodes: Its ``nodes`` config.
+        config: The config; a modality is a column of the same name.
+        key: The column that names a row.
     """
 
-    def __init__(self, folder: Path, nodes: ConfigSpec) -> None:
-        self.folder, self.nodes = folder.resolve(), nodes
+    def __init__(self, folder: Path, config: ConfigSpec, key: str) -> None:
+        self.folder, self.config, self.key = folder.resolve(), config, key
         self._readers: dict[str, RowReader] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -43,7 +44,7 @@ class NodeInputs(Inputs):
 
     def chunks(self, modality: str, start: int, stop: int) -> Iterator[Sequence[object]]:
         """One chunk per row group."""
-        reader = self._readers.setdefault(modality, RowReader(self.folder, self.nodes, [modality]))
+        reader = self._readers.setdefault(modality, RowReader(self.folder, self.config, [modality]))
         rows = 0
         for table in reader(start, stop):
             rows += table.num_rows
@@ -51,14 +52,20 @@ class NodeInputs(Inputs):
         if rows != stop - start:
             raise MaghubError(
                 f"has {rows:,} rows where maghub.json says {stop - start:,}",
-                where=f"{self.folder}, config {self.nodes.name}",
+                where=f"{self.folder}, config {self.config.name}",
                 fix="build it again",
             )
 
     def name(self, row: int) -> str:
-        """Its node id."""
-        (table,) = RowReader(self.folder, self.nodes, [layout.NODE_ID])(row, row + 1)
-        return f"node {table[layout.NODE_ID][0]}"
+        """Its id."""
+        (table,) = RowReader(self.folder, self.config, [self.key])(row, row + 1)
+        word = "node" if self.key == layout.NODE_ID else self.config.name
+        return f"{word} {table[self.key][0]}"
+
+
+def node_inputs(folder: Path, nodes: ConfigSpec) -> ColumnInputs:
+    """The nodes of a published folder, in stored order."""
+    return ColumnInputs(folder, nodes, layout.NODE_ID)
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from maghub.features import verify_file
 from maghub.progress import track
 from maghub.reader import iter_groups
 from maghub.schema import features_from_dict
-from maghub.spec import ConfigSpec, EncoderProvenance
+from maghub.spec import ConfigSpec, EncoderProvenance, TokenLengths
 from maghub.tables import Table
-from maghub.validating.elements import check_elements
+from maghub.validating.keys import KEY_CHECKS
 from maghub.validating.opened import Opened, open_table
 from maghub.validating.report import Findings
 from maghub.validating.values import check_values
-from maghub.validating.vectors import check_rows, check_vectors
+from maghub.validating.vectors import check_vectors
 from maghub.writing import write_config
 
 BatchSize = int | Literal["auto"]
@@ -43,8 +43,8 @@ class Job:
 
     Attributes:
         config: Its name.
-        kind: ``embeddings`` or ``element_embeddings``.
-        target: The config whose rows (or whose rows' elements) the vectors belong to.
+        kind: ``embeddings``, ``element_embeddings`` or ``picture_embeddings``.
+        target: The config whose rows (or whose rows' elements, pictures) the vectors belong to.
         features: Its columns.
         modalities: What is encoded.
         inputs: What is encoded, row by row.
@@ -55,7 +55,7 @@ class Job:
     """
 
     config: str
-    kind: Literal["embeddings", "element_embeddings"]
+    kind: Literal["embeddings", "element_embeddings", "picture_embeddings"]
     target: ConfigSpec
     features: Features
     modalities: tuple[str, ...]
@@ -128,7 +128,7 @@ def make(
     if config is None:
         raise MaghubError("holds no rows to encode", where=job.target.name)
     missing = _check(folder, job, staging, config)
-    return config, _provenance(plan, job, missing, store.truncated())
+    return config, _provenance(plan, job, missing, store.tokens(layout.TEXT))
 
 
 def _plan(job: Job, engine: Engine, work: Path, batch_size: BatchSize) -> Plan:
@@ -189,17 +189,33 @@ def _check(folder: Path, job: Job, staging: Path, config: ConfigSpec) -> dict[st
     files = [(entry, entry.rows) for entry in job.target.files]
     target = Opened(folder, job.target, features, findings, files)
     check_values(table)
-    (check_elements if job.kind == "element_embeddings" else check_rows)(table, target)
+    KEY_CHECKS[job.kind](table, target)
     missing = check_vectors(table)
     for problem in findings.problems():
         raise MaghubError(problem.message, where=problem.file, fix="encode it again")
     return missing
 
 
+def token_lengths(tokens: Mapping[int, int]) -> TokenLengths | None:
+    """Statistics of how many texts have which length; None where there are no texts."""
+    if not tokens:
+        return None
+    lengths, counts = np.asarray(sorted(tokens.items()), dtype=np.int64).T
+    p50, p95 = np.percentile(lengths, (50, 95), weights=counts, method="inverted_cdf").tolist()
+    texts, total = int(counts.sum()), int(lengths @ counts)
+    mean = round(total / texts, 2)
+    return TokenLengths(texts=texts, mean=mean, p50=p50, p95=p95, max=int(lengths[-1]))
+
+
+def _truncated(tokens: Mapping[int, int], most: int | None) -> int:
+    """Texts of which the model saw only the beginning."""
+    return 0 if most is None else sum(n for length, n in tokens.items() if length > most)
+
+
 def _provenance(
-    plan: Plan, job: Job, missing: dict[str, int], truncated: dict[str, int]
+    plan: Plan, job: Job, missing: dict[str, int], tokens: Mapping[int, int]
 ) -> EncoderProvenance:
-    """What ``maghub.json`` says about the vectors."""
+    """What ``maghub.json`` says about the vectors; ``tokens`` counts texts by their length."""
     own, chosen = plan.encoder, job.modalities
     return EncoderProvenance(
         encoder=own.name,
@@ -222,6 +238,7 @@ def _provenance(
         device=f"{plan.device}, {plan.threads} threads" if plan.device == "cpu" else plan.device,
         versions=plan.versions,
         missing=missing,
-        truncated_texts=truncated[layout.TEXT] if layout.TEXT in chosen else None,
+        truncated_texts=_truncated(tokens, own.max_length) if layout.TEXT in chosen else None,
+        text_tokens=token_lengths(tokens),
         note=own.note or None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from maghub.cards import read_card
 from maghub.encoding.base import EncoderSpec
 from maghub.encoding.elements import element_jobs, graph_tables
 from maghub.encoding.engine import Recipe, absolute, open_engine
-from maghub.encoding.inputs import NodeInputs
+from maghub.encoding.inputs import node_inputs
 from maghub.encoding.job import STAGING, BatchSize, Job, make, node_index
+from maghub.encoding.retrieval import is_retrieval, retrieval_jobs
 from maghub.encoding.vectors import choose_modalities
 from maghub.encoding.working import locked, working_folder
 from maghub.errors import MaghubError
+from maghub.features import no_vectors
 from maghub.files import fsync_folder, os_errors
 from maghub.spec import ConfigSpec, EncoderProvenance, FolderSpec, read_spec
 from maghub.writing import write_metadata
@@ -42,7 +44,9 @@ def encode(
     """Write an encoder's vectors into a published folder, as embedding configs.
 
     Of a graph: ``embeddings-<encoder>``, one row per node. Of question sets with a graph per row
-    (CLeGR): ``embeddings-<encoder>-<set>``, one row per node and edge of each graph.
+    (CLeGR): ``embeddings-<encoder>-<set>``, one row per node and edge of each graph. Of a retrieval
+    benchmark: ``embeddings-<encoder>-corpus`` and ``-queries``, one row per row of these, and
+    ``-entities``, one row per picture of each entity.
     The configs appear complete or not at all, after they were read back and checked; card and
     ``maghub.json`` come last. An existing config of the same name is replaced.
 
@@ -76,11 +80,17 @@ def encode(
     recipe = Recipe(factory, device, dtype, absolute(model_path), projection)
     with os_errors(path), open_engine(engine, recipe, address) as runner:
         own = runner.facts.spec
-        jobs = element_jobs if graph_tables(spec) else _node_job
-        planned = list(jobs(path, spec, own, modalities))
+        planned = list(_jobs(spec)(path, spec, own, modalities))
         with working_folder(path, own.name, resume=resume) as work:
             made = [make(path, job, runner, work, batch_size) for job in planned]
             return _publish(path, work, made)
+
+
+def _jobs(spec: FolderSpec) -> Callable[..., Iterator[Job]]:
+    """What plans the configs of a folder of this kind."""
+    if is_retrieval(spec):
+        return retrieval_jobs
+    return element_jobs if graph_tables(spec) else _node_job
 
 
 def _node_keys(start: int, stop: int) -> Mapping[str, object]:
@@ -91,6 +101,8 @@ def _node_job(
     folder: Path, spec: FolderSpec, encoder: EncoderSpec, wanted: Sequence[str] | None
 ) -> Iterator[Job]:
     """The one config of a graph's nodes."""
+    if not spec.has(layout.NODES) and spec.has(layout.TRIPLETS):
+        raise no_vectors(spec, folder)
     nodes = spec.config(layout.NODES)
     chosen = choose_modalities(nodes.features, encoder, wanted)
     dims = {modality: encoder.dim[modality] for modality in chosen}
@@ -100,7 +112,7 @@ def _node_job(
         target=nodes,
         features=schema.embeddings_features(dims, encoder.dtype),
         modalities=chosen,
-        inputs=NodeInputs(folder, nodes),
+        inputs=node_inputs(folder, nodes),
         num_inputs=nodes.rows,
         num_rows=nodes.rows,
         index=partial(node_index, folder, nodes),

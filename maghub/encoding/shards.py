@@ -7,6 +7,7 @@ it is durable, so a shard that is there is whole.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from maghub.encoding.vectors import BadVector, Column, encode_column
 from maghub.errors import MaghubError
 from maghub.files import fsync_folder, write_bytes
 
-_TRUNCATED = b"truncated"
+_TOKENS = b"tokens"
 
 
 def encode_shard(model: Encoder, inputs: Inputs, plan: Plan, shard: Shard) -> pa.Buffer:
@@ -57,13 +58,19 @@ def as_list_array(matrix: NDArray[np.generic]) -> pa.FixedSizeListArray:
 def _serialised(columns: dict[str, Column]) -> pa.Buffer:
     arrays = {modality: as_list_array(column.vectors) for modality, column in columns.items()}
     flags = {layout.has_column(m): pa.array(column.present) for m, column in columns.items()}
-    truncated = json.dumps({m: column.truncated for m, column in columns.items()})
+    tokens = json.dumps({m: _counted(column.tokens) for m, column in columns.items()})
     batch = pa.record_batch({**arrays, **flags})
-    schema = batch.schema.with_metadata({_TRUNCATED: truncated.encode()})
+    schema = batch.schema.with_metadata({_TOKENS: tokens.encode()})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_batch(batch.replace_schema_metadata(schema.metadata))
     return sink.getvalue()
+
+
+def _counted(lengths: NDArray[np.int64]) -> list[list[int]]:
+    """Each length and how many texts have it."""
+    values, counts = np.unique(lengths, return_counts=True)
+    return [values.tolist(), counts.tolist()]
 
 
 @dataclass(frozen=True)
@@ -94,13 +101,20 @@ class ShardStore:
     def _open(self, index: int) -> pa.RecordBatch:
         return pa.ipc.open_file(pa.memory_map(str(self.path(index)))).get_batch(0)
 
-    def truncated(self) -> dict[str, int]:
-        """Texts of each modality of which the model saw only the beginning."""
-        total = dict.fromkeys(self.plan.modalities, 0)
+    def tokens(self, modality: str) -> Counter[int]:
+        """How many inputs of a modality have which length in tokens before truncation.
+
+        Raises:
+            MaghubError: An older maghub finished a shard, without counting.
+        """
+        total: Counter[int] = Counter()
         for shard in self.plan.shards():
-            metadata = self._open(shard.number).schema.metadata
-            for modality, count in json.loads(metadata[_TRUNCATED]).items():
-                total[modality] += count
+            metadata = self._open(shard.number).schema.metadata or {}
+            if _TOKENS not in metadata:
+                what = "was finished by an older maghub"
+                raise MaghubError(what, where=self.path(shard.number), fix="use --no-resume")
+            found = json.loads(metadata[_TOKENS]).get(modality, ([], []))
+            total.update(dict(zip(*found, strict=True)))
         return total
 
     def rows(self, wanted: NDArray[np.int64]) -> dict[str, pa.Array]:

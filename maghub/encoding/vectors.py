@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,12 @@ class Column:
     Attributes:
         vectors: [rows, D] in the stored dtype; a row without input is zero.
         present: Which rows have a vector.
-        truncated: Texts of which the model saw only the beginning.
+        tokens: Length of each text that was encoded, in tokens before truncation.
     """
 
     vectors: NDArray[np.floating]
     present: NDArray[np.bool_]
-    truncated: int = 0
+    tokens: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def encode_column(
@@ -91,9 +91,7 @@ def _texts(
         return
     rows = np.asarray([row for row, _ in kept], dtype=np.int64)
     texts = [text for _, text in kept]
-    lengths = encoder.text_lengths(texts)
-    if encoder.spec.max_length is not None:
-        found.truncated = int((lengths > encoder.spec.max_length).sum())
+    lengths = found.tokens = encoder.text_lengths(texts)
     for chosen in batches(lengths, size):
         yield rows[chosen], encoder.encode_texts([texts[i] for i in chosen])
 

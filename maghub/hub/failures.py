@@ -119,6 +119,9 @@ def _translated(error: BaseException, where: str) -> MaghubError | None:
         return HubError(what, where=where, fix=_XET)
     if isinstance(error, RuntimeError) and error.__cause__ is not None:
         return _translated(error.__cause__, where)
+    if isinstance(error, ValueError) and "metadata in README.md" in str(error):
+        what = f"the Hub refuses the card ({_clean(str(error))})"
+        return MaghubError(what, where=where, fix="correct card.md and render it again")
     if isinstance(error, ValueError) and "LFS batch" in str(error):
         return HubError("the Hub refuses the upload of a file", where=where, status=422)
     return None

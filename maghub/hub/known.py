@@ -32,7 +32,7 @@ def read_known(folder: Path, remote: RemoteRepo) -> Known | None:
     try:
         data = json.loads(_path(folder, remote).read_text("utf-8"))
         return {path: set(contents) for path, contents in data.items()}
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError):  # none, or not what we wrote
         return None
 
 

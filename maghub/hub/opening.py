@@ -42,6 +42,11 @@ class HubFolder:
         self._download(layout.CARD_SOURCE_FILE)
         self.spec: FolderSpec = read_spec(self.folder)
 
+    @property
+    def repo(self) -> str:
+        """``ORG/NAME``."""
+        return self._remote.repo
+
     def _resolve(self) -> str:
         """The commit of the revision: from the Hub, or from the cache where it has no answer."""
         remote = self._remote
@@ -73,6 +78,7 @@ class HubFolder:
         """The folder with everything in it."""
         self._download(layout.CARD_FILE)
         self._download(layout.CROISSANT_FILE)
+        self._download(layout.PICTURE_FILE)
         self.fetch(*self.spec.configs)
         return self.folder
 

@@ -31,6 +31,7 @@ METADATA = (
     layout.SPEC_FILE,
     layout.CARD_SOURCE_FILE,
     layout.CROISSANT_FILE,
+    layout.PICTURE_FILE,
 )
 _OPENNESS: dict[Visibility, int] = {"private": 0, "gated": 1, "public": 2}
 _SEAL = object()

@@ -19,8 +19,8 @@ from maghub.files import os_errors
 from maghub.parquet import SplitWriter
 from maghub.reader import iter_groups
 from maghub.schema import features_from_dict, vector_columns
-from maghub.spec import VECTOR_KINDS, ConfigSpec, FolderSpec
-from maghub.statistics import measure
+from maghub.spec import TABLE_KINDS, VECTOR_KINDS, ConfigSpec, FolderSpec
+from maghub.statistics import measure, measure_texts
 from maghub.tables import typed
 from maghub.validation import validate
 from maghub.writing import write_metadata
@@ -75,7 +75,7 @@ def _dropped(spec: FolderSpec, parts: Sequence[str]) -> set[str]:
     gone: set[str] = set()
     for config in spec.configs:
         vectors = config.kind in VECTOR_KINDS and "embeddings" in parts
-        texts = config.kind == "table" and "text" in parts and columns_of(config, "text")
+        texts = config.kind in TABLE_KINDS and "text" in parts and columns_of(config, "text")
         if vectors or texts:
             gone.add(config.name)
     while more := {c.name for c in spec.configs if c.target in gone} - gone:
@@ -146,6 +146,7 @@ def _left(folder: Path, out: Path, spec: FolderSpec, parts: Sequence[str]) -> Fo
         "configs": tuple(configs),
         "encoders": tuple(encoder for encoder in spec.encoders if encoder.config not in gone),
         "images": {} if "images" in parts else spec.images,
+        "text_lengths": measure_texts(out, configs),
     }
     if spec.graph is not None and spec.has(layout.NODES):
         nodes = next(config for config in configs if config.kind == "nodes")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maghub import layout
-from maghub.errors import MaghubError, nearest
-from maghub.features import feature_view
+from maghub.errors import nearest
+from maghub.features import feature_view, no_vectors
 from maghub.loading import load
 from maghub.mag import MAG
 from maghub.progress import track
@@ -56,8 +56,7 @@ def quality(
     if not configs:
         if encoder is not None and names:
             raise nearest(encoder, names.values(), kind="encoder of this folder")
-        make = f"maghub encode {mag.folder} --encoder all-minilm-l6-v2"
-        raise MaghubError("holds no vectors", where=mag.folder, fix=f"make some with: {make}")
+        raise no_vectors(mag.spec, mag.folder)
     return [
         _Measured(mag, mag.config(config.name), seed, sample_rows, k).report(names[config.name])
         for config in track(configs, "measuring vectors")

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from maghub import layout
 from maghub.spec import FolderSpec, GraphSpec
-from maghub.statistics import edge_keys, measure, pair_keys
+from maghub.statistics import edge_keys, measure, measure_texts, pair_keys
 from maghub.validating.opened import NULL, REBUILD, Opened
 from maghub.validating.report import Findings, rowwise
 
@@ -137,11 +136,10 @@ def _repeated(
                 what = f"key column {name} is not in the edges"
                 table.findings.add(layout.SPEC_FILE, what, column="graph.key", fix=REBUILD)
             return None
-        chunks = [group.batch[name] for group in table.groups([name])]
-        column = pa.chunked_array(chunks, chunks[0].type).combine_chunks()
-        codes = column.dictionary_encode().indices.fill_null(-1)
-        if not table.whole:
+        whole = table.table(name)
+        if whole is None:
             return None
+        codes = whole[name].combine_chunks().dictionary_encode().indices.fill_null(-1)
         columns.append(np.asarray(codes, dtype=np.int64)[inside])
     keys = edge_keys(columns, edges.num_nodes, directed=edges.directed)
     repeated = np.zeros(len(edges.src), bool)
@@ -158,6 +156,9 @@ def _check_pairs(findings: Findings, graph: GraphSpec, pairs: int) -> None:
 
 def check_statistics(folder: Path, spec: FolderSpec, findings: Findings) -> None:
     """The measured statistics, measured again; only for tables in which nothing is wrong."""
+    if measure_texts(folder, spec.configs) != spec.text_lengths:
+        what = "is not what the tables have"
+        findings.add(layout.SPEC_FILE, what, column="text_lengths", fix=REBUILD)
     if spec.graph is None or spec.statistics is None:
         return
     nodes = spec.config(layout.NODES)

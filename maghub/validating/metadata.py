@@ -16,6 +16,7 @@ from maghub import layout
 from maghub.cards import PARTS, Card, card_problems, read_card, split_front_matter
 from maghub.croissant import render_croissant
 from maghub.errors import MaghubError
+from maghub.picturing import render_picture
 from maghub.spec import VECTOR_KINDS, ConfigSpec, FolderSpec, parse_spec
 from maghub.validating.opened import DAMAGED, REBUILD, readable_features
 from maghub.validating.report import Findings
@@ -23,7 +24,9 @@ from maghub.validating.report import Findings
 SPLIT_NAME = re.compile(r"^\w+(\.\w+)*$")
 _ALLOWED = {
     "nodes": (*layout.SPLITS, layout.FULL),
-    "negatives": (layout.TRAIN, layout.VALIDATION, layout.TEST),
+    **dict.fromkeys(
+        ("negatives", "queries", "qrels", "qa"), (layout.TRAIN, layout.VALIDATION, layout.TEST)
+    ),
     "table": None,
 }
 _TARGETS = {
@@ -167,7 +170,8 @@ def check_card(folder: Path, spec: FolderSpec, findings: Findings) -> None:
             what = f"is '{own}', maghub.json says '{stored}'"
             findings.add(file, what, column=f"policy.{part}", fix="make both say the same")
     columns = {config.name: list(config.features) for config in spec.configs}
-    rules = [rule.name for rule in (*spec.node_splits, *spec.edge_splits)]
+    split_rules = (*spec.node_splits, *spec.edge_splits, *spec.query_splits)
+    rules = [rule.name for rule in split_rules]
     for what in card_problems(card, columns, rules):
         findings.add(file, what, fix="declare it in the card")
 
@@ -185,24 +189,28 @@ def _read_card(path: Path, findings: Findings) -> Card | None:
     return None
 
 
-def check_croissant(folder: Path, spec: FolderSpec, findings: Findings) -> None:
-    """croissant.json must be what card.md and maghub.json give, where nothing is wrong with them.
+def check_rendered(folder: Path, spec: FolderSpec, findings: Findings) -> None:
+    """croissant.json and the picture must be what card.md and maghub.json give, where nothing is
+    wrong with them.
 
-    Where something is, that is reported alone: croissant.json follows from both.
+    Where something is, that is reported alone: the rendered files follow from both.
     """
-    file = layout.CROISSANT_FILE
-    try:
-        text = (folder / file).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        findings.add(file, "is missing", fix=RENDER)
-        return
-    except (OSError, ValueError) as error:
-        findings.add(file, f"cannot be read ({error})", fix=RENDER)
-        return
+    texts = {}
+    for file in (layout.CROISSANT_FILE, layout.PICTURE_FILE):
+        try:
+            texts[file] = (folder / file).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            findings.add(file, "is missing", fix=RENDER)
+        except (OSError, ValueError) as error:
+            findings.add(file, f"cannot be read ({error})", fix=RENDER)
     if findings.problems():
         return
-    if text != render_croissant(read_card(folder / layout.CARD_SOURCE_FILE), spec):
-        findings.add(file, "is not what card.md and maghub.json give", fix=RENDER)
+    card = read_card(folder / layout.CARD_SOURCE_FILE)
+    if texts[layout.CROISSANT_FILE] != render_croissant(card, spec):
+        what = "is not what card.md and maghub.json give"
+        findings.add(layout.CROISSANT_FILE, what, fix=RENDER)
+    if texts[layout.PICTURE_FILE] != render_picture(spec):
+        findings.add(layout.PICTURE_FILE, "is not what maghub.json gives", fix=RENDER)
 
 
 def check_readme(folder: Path, spec: FolderSpec, findings: Findings) -> None:

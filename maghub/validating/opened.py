@@ -16,9 +16,9 @@ from datasets.features.features import generate_from_arrow_type
 from numpy.typing import NDArray
 
 from maghub import layout
-from maghub.errors import MaghubError
+from maghub.errors import MaghubError, first_line
 from maghub.features import file_sha256
-from maghub.reader import open_parquet
+from maghub.reader import DAMAGE, open_parquet
 from maghub.schema import describe, features_from_dict, schema_problems
 from maghub.spec import ConfigSpec, FileEntry
 from maghub.validating.report import Findings
@@ -88,14 +88,25 @@ class Opened:
                 file = open_parquet(self.folder / entry.path, entry.path)
                 for batch in file.iter_batches(size, columns=list(columns)):
                     batch.validate(full=True)
+                    if row + batch.num_rows > start + rows:
+                        raise MaghubError(f"has more than the {rows} rows that its footer says")
                     yield Group(row, entry.split, batch)
                     row += batch.num_rows
-            except (OSError, pa.ArrowException, MaghubError) as error:
+                if row < start + rows:
+                    raise MaghubError(f"has fewer than the {rows} rows that its footer says")
+            except (*DAMAGE, MaghubError) as error:
                 self.whole = False
-                what = f"cannot be read on from row {row - start} ({_first_line(error)})"
+                what = f"cannot be read on from row {row - start} ({first_line(error)})"
                 names = ", ".join(columns) if len(columns) < 4 else None
                 self.findings.add(entry.path, what, column=names, fix=DAMAGED, kind="damaged")
             start += rows
+
+    def table(self, *columns: str) -> pa.Table | None:
+        """Whole columns, or None where they cannot be read or there are no rows."""
+        if not self.usable(*columns):
+            return None
+        batches = [group.batch for group in self.groups(columns)]
+        return pa.Table.from_batches(batches) if self.whole and batches else None
 
     def integers(self, *columns: str) -> list[NDArray[np.int64]]:
         """Whole integer columns (nulls become ``NULL``), or [] where they cannot be read."""
@@ -110,19 +121,12 @@ class Opened:
         return [np.concatenate(part) if part else np.zeros(0, np.int64) for part in parts]
 
 
-def _first_line(error: Exception) -> str:
-    text = error.what if isinstance(error, MaghubError) else str(error)
-    return (text.splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
 def readable_features(data: Any) -> Features | None:
     """``datasets.Features`` from stored data, or None where ``datasets`` cannot read it."""
     try:
-        features = features_from_dict(data)
-        _ = features.arrow_schema
-    except Exception:  # datasets raises many types for a malformed description
+        return features_from_dict(data)
+    except (MaghubError, TypeError, ValueError):  # the latter where it is no mapping
         return None
-    return features
 
 
 def embedding_key(config: ConfigSpec) -> str | None:
@@ -189,8 +193,8 @@ def _open_file(table: Opened, entry: FileEntry) -> int | None:
     except MaghubError as error:
         findings.add(entry.path, error.what, fix=error.fix)
         return None
-    except (OSError, pa.ArrowException) as error:
-        findings.add(entry.path, f"is not a whole Parquet file ({_first_line(error)})", fix=DAMAGED)
+    except DAMAGE as error:
+        findings.add(entry.path, f"is not a whole Parquet file ({first_line(error)})", fix=DAMAGED)
         return None
     if rows != entry.rows:
         findings.add(entry.path, f"has {rows:,} rows, maghub.json says {entry.rows:,}", fix=REBUILD)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from maghub import layout
 from maghub.images import FORMATS, PixelRule
 from maghub.progress import track
-from maghub.schema import required_columns
+from maghub.schema import nullable, required_columns
 from maghub.spec import VECTOR_KINDS
 from maghub.validating.opened import NULL, Opened, embedding_key
 from maghub.validating.report import rowwise
@@ -36,7 +36,8 @@ def required_values(table: Opened) -> list[str]:
     names = list(required_columns(kind, embedding_key(table.spec)))
     if kind in VECTOR_KINDS:
         names += [layout.has_column(m) for m in layout.MODALITIES if m in table.features]
-    return [name for name in names if name in table.features]
+    free = nullable(kind)
+    return [name for name in names if name in table.features and name not in free]
 
 
 def check_values(table: Opened) -> None:

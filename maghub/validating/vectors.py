@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from maghub import layout
 from maghub.schema import vector_columns
-from maghub.spec import EncoderProvenance
+from maghub.spec import TABLE_KINDS, EncoderProvenance
 from maghub.validating.opened import NULL, REBUILD, Opened, embedding_key
 from maghub.validating.report import rowwise
 
@@ -47,8 +48,9 @@ def _check_key(table: Opened, target: Opened | None) -> None:
     if key is None or not table.sound(key):
         return
     wanted: NDArray[np.int64] | None = None
-    if target is not None and target.spec.kind == "table" and key in target.features:
+    if target is not None and target.spec.kind in TABLE_KINDS and key in target.features:
         if not pa.types.is_integer(target.features.arrow_schema.field(key).type):
+            _check_texts(table, target, key)
             return
         columns = target.integers(key)
         wanted = columns[0] if columns else None
@@ -61,6 +63,25 @@ def _check_key(table: Opened, target: Opened | None) -> None:
             expected[: len(part)] = part
         bad = (ids != NULL) & (ids != expected)
         message = rowwise(f"holds {key} {{}}, this row must be {key} {{}}", ids, expected)
+        table.findings.rows(table, key, "row", group.start, bad, message, ENCODE)
+
+
+def _check_texts(table: Opened, target: Opened, key: str) -> None:
+    """The same for a key of text."""
+    rows = target.table(key)
+    if rows is None:
+        return
+    wanted = rows[key].combine_chunks()
+    for group in table.groups([key]):
+        ids = group.batch[key]
+        expected = wanted.slice(group.start, len(ids))
+        if len(expected) < len(ids):
+            expected = pa.concat_arrays([expected, pa.nulls(len(ids) - len(expected), wanted.type)])
+        bad = ~np.asarray(pc.fill_null(pc.equal(ids, expected), False))
+
+        def message(i: int, ids: pa.Array = ids, expected: pa.Array = expected) -> str:
+            return f"holds {key} {ids[i]}, this row must be {key} {expected[i]}"
+
         table.findings.rows(table, key, "row", group.start, bad, message, ENCODE)
 
 

@@ -14,11 +14,13 @@ from typer.testing import CliRunner
 import maghub
 from maghub import layout
 from maghub.audit import Report, run
+from maghub.audit.texts import EXACT, NEAR
 from maghub.cli.app import app
 from maghub.errors import MaghubError
 from maghub.loading import sample_path
 from tests.helpers import audited
 from tests.helpers.audited import MANY, ids, starting
+from tests.helpers.graphs import random_toy, write_toy
 from tests.helpers.real import linked, real
 
 PARTS = ("y", "allx", "ally", "tx", "ty", "graph", "test.index")
@@ -204,6 +206,19 @@ def test_what_does_not_apply_is_skipped_with_a_reason(tmp_path: Path) -> None:
     assert skipped["equal texts across splits"] == "nodes are not split"
     assert skipped["negatives that are edges"] == "there are no fixed negatives"
     assert skipped["label balance"] == "nodes have no labels"
+
+
+def test_a_split_in_which_no_node_is_or_none_with_a_text(tmp_path: Path) -> None:
+    toy = random_toy(40)
+    toy.codes = [3] * 40
+    write_toy(toy, tmp_path / "unassigned")
+    toy.codes = [3 if text else 0 for text in toy.texts]
+    write_toy(toy, tmp_path / "textless")
+    for folder in ("unassigned", "textless"):
+        report = run(tmp_path / folder)
+        for name in (EXACT, NEAR):
+            check = report.check(name)
+            assert (check.verdict, check.count, check.total) == ("ok", 0, 0)
 
 
 def test_equal_runs_give_equal_reports_and_a_seed_shows(emoji: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +11,9 @@ import PIL.Image
 import pytest
 
 from maghub.audit import run, write_html
+from tests.helpers.browser import browse
 from tests.helpers.graphs import random_toy, write_toy
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    "--window-size=1200,2400",
-]
 MAGENTA = (255, 0, 255)
 
 
@@ -60,21 +46,6 @@ def test_the_page_names_nothing_outside_itself(page: Path) -> None:
     assert "http" not in text
     assert "<b>text" not in text
     assert text.count("<img") >= 20
-
-
-def browse(page: Path, tmp: Path) -> tuple[list[str], np.ndarray]:
-    """Console lines and the screenshot of a page in a real browser."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        pytest.skip("no browser here: apt-get install chromium")
-    shot = tmp / "shot.png"
-    command = [browser, *FLAGS, f"--user-data-dir={tmp / 'profile'}", f"--screenshot={shot}"]
-    done = subprocess.run(
-        [*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert shot.is_file(), done.stderr[-2000:]
-    lines = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return lines, np.asarray(PIL.Image.open(shot).convert("RGB"))
 
 
 @pytest.mark.integration

@@ -231,7 +231,7 @@ def test_another_seed_changes_splits_and_negatives_alone(sample: Path, tmp_path:
     maghub.build("emoji", tmp_path / "other", seed=1)
     before, after = files_of(sample), files_of(tmp_path / "other")
     same = {name.split("/")[0] for name in before if before[name] == after.get(name)}
-    assert same == {"edges", "card.md"}
+    assert same == {"edges", "card.md", "statistics.svg"}
 
 
 @pytest.mark.integration
@@ -332,6 +332,28 @@ def test_packages_of_another_version_or_without_a_file(tmp_path: Path) -> None:
         maghub.build("emoji", tmp_path / "out", third)
 
 
+@pytest.mark.parametrize("text", ["{", "{}", "[]", "[1]", "null", '[{"group": 0}]', "\\ud800"])
+@pytest.mark.parametrize("name", ["en/data.json", "en/messages.json", "emoji.json"])
+def test_json_of_another_kind_is_one_line(tmp_path: Path, name: str, text: str) -> None:
+    messages = '{"groups": [{"key": "a", "order": 0}], "subgroups": [{"key": "b", "order": 0}]}'
+    files = {
+        "en/data.json": '[{"hexcode": "1F600", "emoji": "x", "label": "y", "group": 0}]',
+        "en/messages.json": messages,
+        "emoji.json": '[{"unified": "1F600", "image": "i.png", "has_img_google": true}]',
+        name: text,
+    }
+    for package in PACKAGES:
+        with tarfile.open(tmp_path / package, "w:gz") as tar:
+            for path, content in files.items():
+                member = tarfile.TarInfo(f"package/{path}")
+                member.size = len(content.encode())
+                tar.addfile(member, io.BytesIO(content.encode()))
+    with pytest.raises(MaghubError) as caught:
+        maghub.build("emoji", tmp_path / "out", tmp_path)
+    assert any(words in str(caught.value) for words in ("npm pack", "every table is empty"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_unknown_options_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MaghubError, match="unknown option of builder emoji 'size'"):
+    with pytest.raises(MaghubError, match="builder emoji has no options, so not 'size'"):
         maghub.build("emoji", tmp_path / "out", size=72)

@@ -198,6 +198,7 @@ CALLS: dict[str, tuple[Callable[[Path], dict[str, Any]], str]] = {
         },
         "edges, column w: cells of several types",
     ),
+    "ends": (lambda folder: {"columns": {"src": "a"}}, "--map src=a is about edges, and none"),
     "negatives": (lambda folder: {"negatives": -1}, "own: option negatives is -1"),
     "loops": (lambda folder: {"self_loops": 3}, "own: option self_loops must be true or false"),
     "option": (lambda folder: {"negative": 3}, "unknown option of builder own 'negative'. Did you"),
@@ -221,3 +222,17 @@ def test_a_card_of_another_dataset_and_masks_that_overlap(tmp_path: Path) -> Non
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = torch.tensor([False, mask != "val_mask"])
     assert "node 1 is in two of train_mask" in refused(tmp_path, data)
+
+
+def test_pictures_are_searched_for_in_a_named_folder_only(tmp_path: Path) -> None:
+    """A table alone may name files by their path; nothing else near it is looked at."""
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "a.png").write_bytes(png(1))
+    (tmp_path.parent / "outside.png").write_bytes(png(2))
+    columns = {"image": "pic"}
+    for name in ("a", "a.png", "er/a.png", "../outside.png", str(tmp_path.parent / "outside.png")):
+        source = table(tmp_path / "n.csv", f"id,text,pic\na,x,{name}\n")
+        assert "name the folder with --images" in refused(tmp_path, source, columns=columns)
+    source = table(tmp_path / "n.csv", "id,text,pic\na,x,deep/er/a.png\n")
+    spec = maghub.build_own("mine", tmp_path / "out", source, card=card(), columns=columns)
+    assert spec.images["kept"] == 1

@@ -106,7 +106,7 @@ def test_unknown_names_are_one_line(made: Path) -> None:
         (lambda: question_rows(made, "subway-fact"), "Did you mean subway-facts"),
         (lambda: question_rows(made, split="valid"), "split of subway-facts 'valid'"),
         (lambda: graph_rows(made, split="full"), "unknown split"),
-        (lambda: question_rows(made / "no"), "unknown dataset or folder"),
+        (lambda: question_rows(made / "no"), "there is no such folder"),
         (lambda: question_rows(sample_path("emoji") or ""), "holds no CLeGR questions"),
         (lambda: find_graph(made, None, "12"), "no graph '12'"),
         (lambda: embeddings(made, None, "digset"), "Did you mean digest"),
@@ -156,6 +156,9 @@ def test_vectors_of_every_node_and_edge_in_order(made: Path) -> None:
     encoder = spec.encoders[0]
     assert (encoder.encoder, encoder.config, encoder.dim) == ("digest", VECTORS, {"text": DIM})
     assert encoder.truncated_texts == sum(len(text) > 90 for text in first)
+    assert encoder.text_tokens is not None
+    assert encoder.text_tokens.texts == len(first)
+    assert encoder.text_tokens.max == max(map(len, first))
     assert f"`{VECTORS}`" in (made / "README.md").read_text("utf-8")
     report = maghub.validate(made)
     assert report.ok, report.problems

@@ -268,6 +268,8 @@ def test_a_folder_is_encoded_from_a_local_model_and_the_provenance_tells_all(
     spec = maghub.encode(folder, "clip-vit-base-patch32", model_path=model.folder, device="cpu")
     (made,) = (e for e in spec.encoders if e.encoder == "clip-vit-base-patch32")
     assert made.truncated_texts == 2
+    assert made.text_tokens is not None
+    assert made.text_tokens.max == 202  # with start and end
     assert made.revision == model.spec.revision
     assert (made.max_length, made.image_size, made.compute) == (77, 224, "float32")
     assert made.missing["text"] == sum(not text for text in toy.texts)

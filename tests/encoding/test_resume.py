@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -122,6 +125,40 @@ def test_row_i_is_node_i(toy: Path) -> None:
     assert made.truncated_texts == sum(len(text) > 20 for text in mag.nodes["text"])
     assert made.missing["text"] == sum(not text for text in mag.nodes["text"])
     assert f"| {made.truncated_texts:,} |" in (toy / "README.md").read_text("utf-8")
+
+
+def test_lengths_in_tokens_are_those_of_all_texts(toy: Path) -> None:
+    maghub.encode(toy, "stand-in")
+    lengths = sorted(len(text) for text in maghub.load(toy).nodes["text"] if text)
+    made = read_spec(toy).encoders[-1].text_tokens
+    assert made is not None
+
+    def least(share: float) -> int:  # the least length that so many texts do not exceed
+        return lengths[math.ceil(share * len(lengths)) - 1]
+
+    assert (made.texts, made.max) == (len(lengths), lengths[-1])
+    assert (made.p50, made.p95) == (least(0.5), least(0.95))
+    assert made.mean == pytest.approx(statistics.mean(lengths), abs=0.005)
+    shown = f"| {made.mean:,.1f}, {made.p50}, {made.p95}, {made.max} (reads 20) |"
+    assert shown in (toy / "README.md").read_text("utf-8")
+
+
+def test_an_encoder_of_pictures_counts_no_tokens(toy: Path) -> None:
+    maghub.encode(toy, "stand-in", ["image"])
+    made = read_spec(toy).encoders[-1]
+    assert (made.text_tokens, made.truncated_texts) == (None, None)
+
+
+def test_a_shard_of_an_older_maghub_is_one_line(toy: Path) -> None:
+    interrupted(toy)
+    (shard,) = toy.glob(f"{WORK}/*/*.arrow")
+    batch = pa.ipc.open_file(shard.read_bytes()).get_batch(0).replace_schema_metadata({})
+    with pa.ipc.new_file(str(shard), batch.schema) as writer:
+        writer.write_batch(batch)
+    with pytest.raises(MaghubError, match="older maghub") as caught:
+        maghub.encode(toy, "stand-in")
+    assert "--no-resume" in caught.value.line()
+    maghub.encode(toy, "stand-in", resume=False)
 
 
 @pytest.mark.integration

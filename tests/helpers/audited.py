@@ -17,7 +17,7 @@ import maghub
 from maghub import layout
 from maghub.audit import Check, Report
 from maghub.writing import write_config
-from tests.helpers.folders import change_spec, change_table, data_path, with_column
+from tests.helpers.folders import change_spec, change_table, read_rows, with_column
 from tests.helpers.graphs import vectors_table
 
 MANY = 1_000_000
@@ -67,12 +67,6 @@ def set_flags(folder: Path, name: str, column: str, value: bool) -> None:
     change_table(folder, layout.embeddings_config(name), change)
 
 
-def _rows(folder: Path, split: str) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    return pq.read_table(folder / data_path(folder, layout.NODES, split))
-
-
 def replace(folder: Path, split: str, column: str, values: dict[int, Any]) -> None:
     """Give some nodes of a split another value."""
 
@@ -87,7 +81,7 @@ def replace(folder: Path, split: str, column: str, values: dict[int, Any]) -> No
 
 def plant_texts(folder: Path, count: int) -> Planted:
     """Training texts in test rows: as they are but for case and points, and with one letter new."""
-    train, test = _rows(folder, "train").to_pylist(), _rows(folder, "test").to_pylist()
+    train, test = (read_rows(folder, layout.NODES, split) for split in ("train", "test"))
     long = [row["text"] for row in train if len(row["text"]) >= 90][:count]
     assert len(long) == count
     targets = [row["node_id"] for row in test][::3][: 2 * count]
@@ -111,7 +105,7 @@ def _copied(data: bytes) -> bytes:
 
 def plant_pictures(folder: Path, count: int) -> Planted:
     """Training pictures in test rows, as they are and in another size and format."""
-    train, test = _rows(folder, "train").to_pylist(), _rows(folder, "test").to_pylist()
+    train, test = (read_rows(folder, layout.NODES, split) for split in ("train", "test"))
     data = [row["image"]["bytes"] for row in train][:: len(train) // count][:count]
     targets = [row["node_id"] for row in test][1::3][: 2 * count]
     equal = dict(zip(targets[:count], data, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import DatasetCard
 
 import maghub
+from maghub import layout
 from maghub.builders._source import SourceBuilder
 from maghub.errors import MaghubError
 from maghub.spec import FolderSpec
 from tests.helpers.graphs import files_of
+from tests.hub.cards import findings
 
 KEYS = {"nodes": "node_id", "edges": "edge_id", "node-splits": "node_id", "edge-splits": "edge_id"}
 
@@ -46,8 +50,13 @@ def check_pictures(folder: Path, spec: FolderSpec, outcomes: list[str]) -> None:
 
 
 def check_valid(folder: Path) -> None:
-    """The folder validates, images and statistics included."""
+    """The folder validates, images and statistics included; its card does so on the Hub."""
     assert maghub.validate(folder).problems == []
+    text = (folder / layout.CARD_FILE).read_text("utf-8")
+    DatasetCard(text, ignore_metadata_errors=False)
+    assert findings(text) == ([], [])
+    for snippet in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        compile(snippet, layout.CARD_FILE, "exec")
 
 
 def refusal(name: str, raw: Path, out: Path, **options: Any) -> str:

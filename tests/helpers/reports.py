@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from maghub.errors import MaghubError
 from maghub.validation import Problem, Report
 
@@ -24,3 +29,12 @@ def one_line(error: MaghubError, *words: str) -> None:
     line = error.line()
     assert "\n" not in line
     assert not [word for word in words if word not in line], line
+
+
+def refusal(call: Callable[..., object], *args: Any, **options: Any) -> str:
+    """The error that a call ends in, one line."""
+    with pytest.raises(MaghubError) as caught:
+        call(*args, **options)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
