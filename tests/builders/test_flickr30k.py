@@ -49,7 +49,7 @@ def name_things(planted: Planted) -> dict[int, list[list[str]]]:
         kept = {n: archive.read(n) for n in archive.namelist() if n.startswith("Annotations/")}
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in kept.items():
-            archive.writestr(name, data)
+            archive.writestr(zipfile.ZipInfo(name), data)
         for node, image in enumerate(planted.image_ids):
             five = [
                 [str(w) for w in draw.choice(WORDS, size=int(draw.integers(0, 3)), replace=False)]
@@ -63,7 +63,7 @@ def name_things(planted: Planted) -> dict[int, list[list[str]]]:
             ]
             if node == 3:
                 lines[0] += " [/EN#0/notvisual a boat]"
-            archive.writestr(f"Sentences/{image}.txt", "\n".join(lines) + "\n")
+            archive.writestr(zipfile.ZipInfo(f"Sentences/{image}.txt"), "\n".join(lines) + "\n")
     return named
 
 
@@ -299,6 +299,6 @@ def test_mutated_files(tmp_path: Path, file: str) -> None:
             members = {name: archive.read(name) for name in archive.namelist()}
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in members.items():
-                archive.writestr(name, data)
+                archive.writestr(zipfile.ZipInfo(name), data)
     read = lambda _: Flickr30kSource(tmp_path, 0, negatives=0).graph  # noqa: E731
     check_survives(read, path.read_bytes(), path, count=60, names="/")
