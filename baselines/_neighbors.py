@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -36,7 +36,8 @@ class NeighborSampler:
 
     A hop samples the in-edges of the nodes that the hop before it found first, as PyG's
     ``NeighborLoader`` does (GraphSAGE, algorithm 2, with one shared set of nodes). Memory is
-    8 bytes per edge and per node; a call allocates for its batch only.
+    8 bytes per edge and per node; a call allocates for its batch only. Loops are compiled (numba);
+    the first batch ever drawn waits some seconds for that.
     One object serves one thread at a time.
 
     Args:
@@ -48,7 +49,7 @@ class NeighborSampler:
 
     Raises:
         MaghubError: An edge names no node, a fanout is neither -1 nor positive, or there are
-            2**31 edges or nodes.
+            2**31 edges or 2**30 nodes.
     """
 
     def __init__(
@@ -59,11 +60,11 @@ class NeighborSampler:
         src, dst = edge_index.cpu().numpy()
         start, edges = _by_target(dst, num_nodes)
         self._start = start.astype(np.int32)
-        # One 8-byte word per in-edge holds source and edge id: one cache miss instead of two.
-        words = np.empty((len(edges), 2), np.uint32)
-        words[:, 0], words[:, 1] = src[edges], edges
-        self._in_edges = words.view(np.uint64).ravel()
-        self._local = np.full(num_nodes, -1, np.int32)
+        # Source and edge id of an in-edge stand side by side: one cache miss instead of two.
+        self._in_edges = np.empty((len(edges), 2), np.uint32)
+        self._in_edges[:, 0], self._in_edges[:, 1] = src[edges], edges
+        # ``_base`` plus the number of each node in the batch; it grows, so nothing is wiped.
+        self._table, self._base = np.full(num_nodes, -1, np.int32), 0
 
     def sample(self, seeds: Tensor, *names: str | int) -> Data:
         """The neighbourhood of ``seeds`` as a small graph.
@@ -82,69 +83,50 @@ class NeighborSampler:
         Raises:
             MaghubError: A seed is no node.
         """
-        nodes = [_checked_seeds(seeds, self.num_nodes)]
+        from maghub.baselines._neighbor_hop import sample_hop
+
+        nodes = _checked_seeds(seeds, self.num_nodes)
         rng = child_rng(self.seed, "neighbours", *names)
-        sources, edges, targets = [], [], []
-        begin, count = 0, len(nodes[0])
-        try:
-            self._local[nodes[0]] = np.arange(count, dtype=np.int32)
-            for fanout in self.fanout:
-                spots, degree = self._draw(nodes[-1], fanout, rng)
-                words = self._in_edges.take(spots).view(np.uint32).reshape(-1, 2)
-                numbers, new = self._number(words[:, 0].astype(np.int64), count)
-                sources.append(numbers)
-                targets.append(np.repeat(np.arange(begin, count, dtype=np.int32), degree))
-                edges.append(words[:, 1])
-                nodes.append(new)
-                begin, count = count, count + len(new)
-        finally:
-            for part in nodes:
-                self._local[part] = -1
-        sizes = [len(part) for part in edges]
-        edge_index = np.empty((2, sum(sizes)), np.int64)
-        _join(sources, edge_index[0])
-        _join(targets, edge_index[1])
+        edge_index, e_id = np.empty((2, 0), np.int64), np.empty(0, np.int64)
+        num_nodes, num_edges = [len(nodes)], []
+        base = self._new_base(len(nodes))
+        self._table[nodes] = np.arange(base, base + len(nodes))
+        begin = 0
+        for fanout in self.fanout:
+            known, done = len(nodes), len(e_id)
+            nodes, edge_index, e_id = sample_hop(
+                self._start,
+                self._in_edges,
+                self._table,
+                base,
+                nodes,
+                begin,
+                edge_index,
+                e_id,
+                fanout,
+                rng,
+            )
+            self._base = base + len(nodes)
+            begin = known
+            num_nodes.append(len(nodes) - known)
+            num_edges.append(len(e_id) - done)
         return Data(
-            n_id=torch.from_numpy(np.concatenate(nodes)),
+            n_id=torch.from_numpy(nodes),
             edge_index=torch.from_numpy(edge_index),
-            e_id=torch.from_numpy(_join(edges, np.empty(sum(sizes), np.int64))),
-            num_nodes=count,
-            batch_size=len(nodes[0]),
-            num_sampled_nodes=[len(part) for part in nodes],
-            num_sampled_edges=sizes,
+            e_id=torch.from_numpy(e_id),
+            num_nodes=len(nodes),
+            batch_size=len(seeds),
+            num_sampled_nodes=num_nodes,
+            num_sampled_edges=num_edges,
         )
 
-    def _number(
-        self, found: NDArray[np.int64], count: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Local numbers of nodes, and those that had none, which get ``count``, ``count`` + 1, ...
-
-        No sorting: each unseen place writes itself into the table, and where it is read back, the
-        place stands for its node.
-        """
-        # (Taking by numbers is branch-free; by a mask it is not.)
-        unseen = found.take(np.flatnonzero(self._local.take(found) < 0))
-        places = np.arange(len(unseen), dtype=np.int32)
-        self._local[unseen] = places
-        new = unseen.take(np.flatnonzero(self._local.take(unseen) == places))
-        self._local[new] = np.arange(count, count + len(new), dtype=np.int32)
-        return self._local.take(found), new
-
-    def _draw(
-        self, frontier: NDArray[np.int64], fanout: int, rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places of drawn in-edges, node after node, and how many each node has."""
-        start = self._start.take(frontier)
-        degree = self._start.take(frontier + 1) - start
-        count = degree if fanout == ALL else np.minimum(degree, fanout)
-        before = np.cumsum(count) - count
-        spots = np.repeat(start - before, count)
-        spots += np.arange(len(spots))
-        many = np.flatnonzero(degree > count)
-        if len(many):
-            drawn = distinct_draws(degree[many], fanout, rng)
-            spots[before[many] + np.arange(fanout)[:, None]] = start[many] + drawn
-        return spots, count
+    def _new_base(self, seeds: int) -> int:
+        """A number above all in the table, with room for a batch of ``seeds`` above it."""
+        if self._base + seeds + self.num_nodes >= 2**31:
+            self._table.fill(-1)
+            self._base = 0
+        self._base += seeds
+        return self._base - seeds
 
 
 class PygNeighborSampler:
@@ -199,23 +181,6 @@ def neighbor_sampler(
     return kind(edge_index, num_nodes, fanout, seed)
 
 
-def distinct_draws(
-    sizes: NDArray[np.int64], count: int, rng: np.random.Generator
-) -> NDArray[np.int32]:
-    """int32 [count, M]: column j is a uniform subset of 0..sizes[j]-1, all sizes > ``count``.
-
-    Floyd's algorithm (Bentley and Floyd, CACM 30(9), 1987) for all columns at once: the work does
-    not grow with the sizes, so hubs cost nothing extra.
-    """
-    first = (sizes - count).astype(np.int32)
-    last = first + np.arange(count, dtype=np.int32)[:, None]  # draw i is from 0..last[i]
-    drawn = (rng.random(last.shape) * (last + 1)).astype(np.int32)
-    for i in range(1, count):
-        taken = (drawn[:i] == drawn[i]).any(axis=0)
-        np.maximum(drawn[i], last[i] * taken, out=drawn[i])  # last[i] where taken, free of branches
-    return drawn
-
-
 def _by_target(
     dst: NDArray[np.int64], num_nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -228,18 +193,13 @@ def _by_target(
     return by_target.indptr.astype(np.int64), by_target.indices
 
 
-def _join(parts: Sequence[NDArray[Any]], out: NDArray[np.int64]) -> NDArray[np.int64]:
-    """All parts one after the other, written into ``out``."""
-    return np.concatenate([out[:0], *parts], out=out, casting="same_kind")
-
-
 def _check_graph(edge_index: Tensor, num_nodes: int, fanout: Sequence[int]) -> None:
     if any(k != ALL and k < 1 for k in fanout):
         raise MaghubError(
             f"the fanout {list(fanout)} has a number below 1", fix="give -1 for all in-edges"
         )
-    if max(edge_index.shape[1], num_nodes) >= 2**31:
-        raise MaghubError("the graph has 2**31 edges or more", fix="split it into parts")
+    if edge_index.shape[1] >= 2**31 or num_nodes >= 2**30:
+        raise MaghubError("the graph has 2**31 edges or 2**30 nodes", fix="split it into parts")
     if edge_index.numel() and not 0 <= edge_index.min() <= edge_index.max() < num_nodes:
         raise MaghubError(
             f"edges name nodes {edge_index.min()} to {edge_index.max()}, but there are {num_nodes}",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from typing import Any
@@ -18,7 +22,6 @@ from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 
-from maghub.baselines._neighbors import distinct_draws
 from maghub.baselines.sampling import (
     ALL,
     NeighborSampler,
@@ -130,12 +133,24 @@ def test_every_subset_of_neighbours_is_equally_likely() -> None:
     assert stats.chisquare(list(counts.values())).pvalue > 0.001
 
 
+@pytest.mark.parametrize(("size", "count"), [(4, 2), (5, 3), (9, 2), (40, 2)])
+def test_every_subset_is_equally_likely_however_it_is_drawn(size: int, count: int) -> None:
+    # Drawn are those taken, those left out, or (from 8 in-edges for 2) one after the other.
+    star = edges(*[(i, 0) for i in range(1, size + 1)])
+    batch = NeighborSampler(star, size + 1, [count]).sample(torch.zeros(20_000, dtype=torch.long))
+    drawn = np.sort(batch.e_id.numpy().reshape(-1, count))
+    subsets, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(subsets) == math.comb(size, count)
+    assert stats.chisquare(counts).pvalue > 0.001
+
+
 @pytest.mark.parametrize(("size", "count"), [(5, 4), (7, 2), (30, 12), (100_000, 25)])
-def test_distinct_draws_include_every_place_equally_often(size: int, count: int) -> None:
-    drawn = distinct_draws(np.full(6000, size), count, np.random.default_rng(1))
+def test_draws_include_every_in_edge_equally_often(size: int, count: int) -> None:
+    star = edges(*[(i, 0) for i in range(1, size + 1)])
+    batch = NeighborSampler(star, size + 1, [count]).sample(torch.zeros(6000, dtype=torch.long))
+    drawn = batch.e_id.numpy().reshape(-1, count).T
     ordered = np.sort(drawn, axis=0)
     assert (ordered[1:] > ordered[:-1]).all()
-    assert 0 <= drawn.min() <= drawn.max() < size
     bins = np.bincount((drawn.ravel() * min(size, 50)) // size)
     # Draws of one column differ, so counts vary a little less than independent ones would.
     assert stats.chisquare(bins).pvalue > 0.001
@@ -170,13 +185,38 @@ def test_worker_processes_give_the_batches_of_the_main_process() -> None:
 def test_a_batch_allocates_for_itself_and_not_for_the_graph() -> None:
     nodes = 3_000_000
     sampler = NeighborSampler(random_graph(nodes, 100_000), nodes, [10, 10])
-    seeds = torch.arange(50)
+    sampler.sample(torch.arange(50))  # compiles
     tracemalloc.start()
     try:
-        sampler.sample(seeds)
+        sampler.sample(torch.arange(50))
         assert tracemalloc.get_traced_memory()[1] < 1_000_000  # bytes; one per node would be 3 MB
     finally:
         tracemalloc.stop()
+
+
+def test_batches_stay_right_when_the_numbers_of_the_table_run_out() -> None:
+    edge_index, seeds = random_graph(200, 4000), torch.arange(20)
+    fresh, old = (NeighborSampler(edge_index, 200, [3, 3], seed=1) for _ in range(2))
+    for number in range(30):
+        old._base = max(old._base, 2**31 - 900)  # room for some batches
+        assert same(fresh.sample(seeds, number), old.sample(seeds, number))
+
+
+@pytest.mark.integration
+def test_where_no_folder_keeps_compiled_code_batches_are_the_same() -> None:
+    script = (
+        "import torch; from maghub.baselines.sampling import NeighborSampler as S; "
+        "e = torch.arange(120).reshape(2, 60) % 13; b = S(e, 13, [2, 2]).sample(torch.arange(4)); "
+        "print(b.n_id.tolist(), b.e_id.tolist())"
+    )
+    nowhere = {"NUMBA_CACHE_LOCATOR_CLASSES": "ZipCacheLocator"}  # it takes zip archives only
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=os.environ | more, check=True, capture_output=True
+        ).stdout
+        for more in ({}, nowhere)
+    ]
+    assert outputs[0] == outputs[1] != b""
 
 
 # -- bad input -------------------------------------------------------------------------------------

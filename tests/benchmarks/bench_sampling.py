@@ -4,6 +4,7 @@ The upper bound does what no sampler can leave out, given the draws for nothing:
 and id of the in-edges that our sampler drew and numbers the nodes with ``np.unique``.
 Targets: ours at most 2 times the upper bound, and at least 50 times faster than the loop. All run
 in one thread; processor time is measured, which other programs disturb less than wall time.
+Memory that was freed is used again before new pages are asked for, as in a training process.
 Run: python -m tests.benchmarks.bench_sampling
 """
 
@@ -22,7 +23,7 @@ from torch import Tensor
 from maghub.baselines.sampling import NeighborSampler
 from tests.benchmarks._timing import in_turn, show
 
-BATCHES, ROUNDS, BOUND, LOOP = 5, 10, 2.0, 50.0
+BATCHES, ROUNDS, BOUND, LOOP = 20, 5, 2.0, 50.0
 
 
 class Case(NamedTuple):
@@ -139,6 +140,7 @@ def measure(case: Case) -> list[str]:
 
 def main() -> None:
     """Measure all cases and print."""
+    np.ones(1 << 21)  # 16 MB, freed at once: from now on malloc keeps what is freed
     header = ["graph and batch", "edges", "ours ms", "bound ms", "loop ms"]
     header += ["ours / bound", "loop / ours", "targets"]
     rows = [measure(case) for case in CASES]
