@@ -1,7 +1,7 @@
-"""Mini-batches of a graph: sampled neighbourhoods and negatives, vectorised and reproducible.
+"""Mini-batches of a graph: sampled neighbourhoods and negatives, compiled and reproducible.
 
 ``neighbor_sampler`` gives PyTorch Geometric's own sampler where pyg-lib is installed, else
-``NeighborSampler``, which needs numpy only and returns the same fields. Either way a batch depends
+``NeighborSampler``, which returns the same fields. Either way a batch depends
 on the seed and the names of the draw, never on workers or on the order of calls.
 """
 
