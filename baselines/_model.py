@@ -8,7 +8,7 @@ A new model is one file in ``models/`` and one entry point in ``maghub.models``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -61,6 +61,10 @@ class Model(nn.Module):
     """
 
     Config: type[ModelConfig] = ModelConfig
+    trims: ClassVar[bool] = False
+    """Whether ``forward`` also takes ``hops``, for a sampled graph: how many of its nodes, in
+    order, lie within 0, 1, ... ``hops`` hops of the first ``hops[0]``. It then leaves out what
+    those do not read, and returns the representations of those alone, [hops[0], out]."""
 
     def __init__(self, dims: dict[str, int], out: int, config: ModelConfig) -> None:
         super().__init__()
@@ -112,7 +116,10 @@ class EarlyFusion(Model):
         self, x: dict[str, Tensor], edge_index: Tensor, edge_weight: Tensor | None = None
     ) -> Output:
         """See ``Model.forward``."""
-        h = self.encode(self.fuse(x), edge_index, edge_weight)
+        return self.read(self.encode(self.fuse(x), edge_index, edge_weight))
+
+    def read(self, h: Tensor) -> Output:
+        """``h`` float32 [N, out] and what the heads make of it."""
         drop = self.config.dropout
         heads = {
             name: nn.functional.dropout(head(h).relu_(), drop, self.training)

@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, to_undirected
 
 from maghub import layout
@@ -78,6 +80,8 @@ class Batch:
         y: Targets of the examples.
         pairs: int64 [2, p] scored node pairs, ids within the batch.
         n_id: int64 [n], node ids in the dataset; None for the whole graph.
+        hops: How many nodes of a sampled graph lie within 0, 1, ... hops, see ``Model.trims``.
+            Rows and pairs are of the first ``hops[0]``.
     """
 
     x: dict[str, Tensor]
@@ -86,6 +90,7 @@ class Batch:
     y: Tensor | None = None
     pairs: Tensor | None = None
     n_id: Tensor | None = None
+    hops: list[int] | None = None
     extra: dict[str, Tensor] = field(default_factory=dict)
 
 
@@ -95,6 +100,12 @@ class Step(nn.Module):
     def __init__(self, encoder: Model) -> None:
         super().__init__()
         self.encoder = encoder
+
+    def encode(self, batch: Batch) -> Output:
+        """Representations of the nodes of a batch, of a sampled one of its examples at least."""
+        if batch.hops is None or not self.encoder.trims:
+            return self.encoder(batch.x, batch.edge_index)
+        return self.encoder(batch.x, batch.edge_index, hops=batch.hops)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """name -> scalar loss."""
@@ -241,6 +252,17 @@ class Task(Stage):
     def whole(self, rows: Tensor, **parts: Any) -> Batch:
         """The whole graph as one batch."""
         return Batch(self.features(), self.edge_index, rows, **parts)
+
+    def sampled(self, part: Data, rows: Tensor, **parts: Any) -> Batch:
+        """A sampled neighbourhood of the rows as one batch."""
+        return Batch(
+            self.features(part.n_id),
+            part.edge_index.to(self.device),
+            rows,
+            n_id=part.n_id,
+            hops=list(accumulate(part.num_sampled_nodes)),
+            **parts,
+        )
 
     @torch.no_grad()
     def encode(self, step: Step) -> Output:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 from torch_geometric import EdgeIndex
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -28,19 +28,58 @@ class Adjacency:
     Attributes:
         index: int64 [2, E], source and target of each message, sorted by target.
         weight: float32 [E], or None for ones.
+        targets: Number of rows it gives, the first ones.
     """
 
     index: EdgeIndex
     weight: Tensor | None
+    targets: int
+
+    def rows(self, count: int) -> Adjacency:
+        """The first ``count`` rows; they read as many rows of ``x`` as this one gives."""
+        index = self.index.as_tensor()
+        end = int(torch.searchsorted(index[1], count))
+        # Square: PyG's backward pass mistakes the sizes of a transposed oblong matrix.
+        size = (self.targets, self.targets)
+        first = EdgeIndex(index[:, :end], sparse_size=size, sort_order="col")
+        return Adjacency(first, None if self.weight is None else self.weight[:end], count)
+
+    def apply(self, conv: nn.Module, x: Tensor) -> Tensor:
+        """A layer that multiplies with the matrix, float32 [targets, D]."""
+        out: Tensor = conv(x, self)
+        return out
 
     def __matmul__(self, x: Tensor) -> Tensor:
-        """float32 [N, D]: row i is the sum of weight * x[j] over the messages j -> i.
+        """float32 [targets, D]: row i is the sum of weight * x[j] over the messages j -> i.
 
         Sums are in single precision under autocast too; gradients reach ``x`` through the
         transposed matrix, row by row, so they do not depend on the order of threads.
         """
         with torch.autocast(x.device.type, enabled=False):
-            return self.index.matmul(x.float(), self.weight, transpose=True)
+            return self.index.matmul(x.float(), self.weight, transpose=True)[: self.targets]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """A graph for layers that weigh messages themselves.
+
+    Attributes:
+        index: int64 [2, E], source and target of each message.
+        targets: Number of nodes, the first ones, that a layer is asked for; None for all.
+    """
+
+    index: Tensor
+    targets: int | None = None
+
+    def rows(self, count: int) -> Edges:
+        """The messages to the first ``count`` nodes."""
+        return Edges(self.index[:, self.index[1] < count], count)
+
+    def apply(self, conv: nn.Module, x: Tensor) -> Tensor:
+        """A layer of PyG on ``x`` and the messages, float32 [targets, D]."""
+        ends = x if self.targets is None else (x, x[: self.targets])
+        out: Tensor = conv(ends, self.index)
+        return out
 
 
 def _gcn(index: Tensor, weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor | None]:
@@ -90,7 +129,7 @@ def _make(kind: Kind, edge_index: Tensor, edge_weight: Tensor | None, nodes: int
     index, weight = _MAKERS[kind](edge_index, edge_weight, nodes)
     order = index[1].argsort(stable=True)
     by_target = EdgeIndex(index[:, order], sparse_size=(nodes, nodes), sort_order="col")
-    return Adjacency(by_target, None if weight is None else weight[order])
+    return Adjacency(by_target, None if weight is None else weight[order], nodes)
 
 
 def adjacency(kind: Kind, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Adjacency:

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal, Protocol, Self
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from maghub.baselines._model import Count, ModelConfig, Share
+from maghub.baselines._model import Count, EarlyFusion, ModelConfig, Output, Share
 
 Norm = Literal["none", "layer", "batch"]
+
+
+class Graph(Protocol):
+    """What the layers of a stack read beside ``x``."""
+
+    def rows(self, count: int) -> Self:
+        """The part that leads to the first ``count`` nodes."""
+        ...
+
+    def apply(self, conv: nn.Module, x: Tensor) -> Tensor:
+        """A layer on ``x`` and this, as the layer takes them."""
+        ...
 
 
 class StackConfig(ModelConfig):
@@ -63,7 +75,7 @@ class Stack(nn.Module):
     """Layers in a row; between them residual, norm, activation and dropout, in this order.
 
     Args:
-        convs: Modules called with x [N, width before] and what ``forward`` was given besides.
+        convs: Modules on x [N, width before] and on the graph, if ``forward`` is given one.
         widths: Widths before, between and after them.
         config: The options.
         plain_last: Whether the last layer goes without norm, activation and dropout.
@@ -88,15 +100,50 @@ class Stack(nn.Module):
         self.norms = nn.ModuleList([make_norm(config.norm, width) for width in between])
         self.activation = nn.ELU() if config.activation == "elu" else nn.ReLU()
 
-    def forward(self, x: Tensor, *graph: Any) -> Tensor:
-        """[N, last width]; ``graph`` goes to every layer."""
+    def forward(
+        self, x: Tensor, graph: Graph | None = None, hops: Sequence[int] | None = None
+    ) -> Tensor:
+        """[N, last width], or [hops[0], last width], see ``Model.trims``; a layer is one hop."""
         x = F.dropout(x, self.config.input_dropout, self.training)
         for i, conv in enumerate(self.convs):
-            y = conv(x, *graph)
+            if graph is not None and hops is not None:  # what later layers read, no more
+                graph = graph.rows(hops[len(self.convs) - 1 - i])
+            y = conv(x) if graph is None else graph.apply(conv, x)
             if self.config.residual:
-                y = y + self.skips[i](x)
+                y = y + self.skips[i](x[: len(y)])
             if i < len(self.norms):
                 y = self.activation(self.norms[i](y))
                 y = F.dropout(y, self.config.dropout, self.training)
             x = y
         return x
+
+
+class Stacked(EarlyFusion):
+    """A model that is one ``stack`` of layers of one hop each; subclasses give ``graph``."""
+
+    trims = True
+    stack: Stack
+
+    def graph(self, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Graph:
+        """What the layers read of the edges."""
+        raise NotImplementedError
+
+    def encode(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        hops: Sequence[int] | None = None,
+    ) -> Tensor:
+        """See ``EarlyFusion.encode``."""
+        return self.stack(x, self.graph(edge_index, edge_weight, len(x)), hops)
+
+    def forward(
+        self,
+        x: dict[str, Tensor],
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        hops: Sequence[int] | None = None,
+    ) -> Output:
+        """See ``Model.forward`` and ``Model.trims``."""
+        return self.read(self.encode(self.fuse(x), edge_index, edge_weight, hops))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from torch import Tensor
 from torch_geometric.nn import GATConv
 
-from maghub.baselines._model import Count, Dropout, EarlyFusion, Share
-from maghub.baselines.models._stack import Stack, StackConfig, layer_widths
+from maghub.baselines._model import Count, Dropout, Share
+from maghub.baselines.models._adjacency import Edges
+from maghub.baselines.models._stack import Stack, StackConfig, Stacked, layer_widths
 
 
-class GAT(EarlyFusion):
+class GAT(Stacked):
     """Stack of PyG's GATConv, heads side by side, one head at last; as OpenMAG, appendix G.2.
 
     ``hidden`` is the width of one head. Velickovic's network is ``hidden=8, heads=8, layers=2,
@@ -38,6 +39,6 @@ class GAT(EarlyFusion):
         last = GATConv(widths[-2], out, dropout=drop)
         self.stack = Stack([*convs, last], widths, config)
 
-    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """See ``EarlyFusion.encode``."""
-        return self.stack(x, edge_index)
+    def graph(self, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Edges:
+        """See ``Stacked.graph``."""
+        return Edges(edge_index)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv
 
-from maghub.baselines._model import Count, Dropout, EarlyFusion, Share
-from maghub.baselines.models._stack import Norm, Stack, StackConfig, layer_widths
+from maghub.baselines._model import Count, Dropout, Share
+from maghub.baselines.models._adjacency import Edges
+from maghub.baselines.models._stack import Norm, Stack, StackConfig, Stacked, layer_widths
 
 
-class GATv2(EarlyFusion):
+class GATv2(Stacked):
     """Stack of PyG's GATv2Conv and a last linear layer; as OpenMAG, appendix G.2.
 
     Each layer has LayerNorm, a residual (projected with a bias in the first) and ELU. The paper
@@ -45,6 +47,16 @@ class GATv2(EarlyFusion):
         self.stack = Stack(convs, widths, config, plain_last=False, skip_bias=True)
         self.last = nn.Linear(wide, out)
 
-    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+    def graph(self, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Edges:
+        """See ``Stacked.graph``."""
+        return Edges(edge_index)
+
+    def encode(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        hops: Sequence[int] | None = None,
+    ) -> Tensor:
         """See ``EarlyFusion.encode``."""
-        return self.last(self.stack(x, edge_index))
+        return self.last(super().encode(x, edge_index, edge_weight, hops))

@@ -7,22 +7,21 @@ from itertools import pairwise
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from maghub.baselines._model import EarlyFusion
 from maghub.baselines.models._adjacency import Adjacency, adjacency
-from maghub.baselines.models._stack import Stack, StackConfig, layer_widths
+from maghub.baselines.models._stack import Stack, StackConfig, Stacked, layer_widths
 
 
 class GCNLayer(GCNConv):
     """PyG's GCNConv on a normalised matrix; aggregates on the narrower side of its weights."""
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        """A X W + b, [N, out]."""
-        if self.in_channels < self.out_channels:
+        """A X W + b, [targets, out]."""
+        if self.in_channels < self.out_channels or graph.targets < len(x):
             return self.lin(graph @ x) + self.bias
         return graph @ self.lin(x) + self.bias
 
 
-class GCN(EarlyFusion):
+class GCN(Stacked):
     """Stack of GCN layers; defaults of OpenMAG, appendix G.2.
 
     Kipf's network is ``hidden=16, layers=2, dropout=.5, input_dropout=.5`` with one output per
@@ -36,6 +35,6 @@ class GCN(EarlyFusion):
         widths = layer_widths(self.width, config.hidden, out, config.layers)
         self.stack = Stack([GCNLayer(a, b) for a, b in pairwise(widths)], widths, config)
 
-    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """See ``EarlyFusion.encode``."""
-        return self.stack(x, adjacency("gcn", edge_index, edge_weight, x.shape[0]))
+    def graph(self, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Adjacency:
+        """See ``Stacked.graph``."""
+        return adjacency("gcn", edge_index, edge_weight, nodes)

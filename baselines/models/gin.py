@@ -7,9 +7,8 @@ from itertools import pairwise
 from torch import Tensor
 from torch_geometric.nn import MLP, GINConv
 
-from maghub.baselines._model import EarlyFusion
 from maghub.baselines.models._adjacency import Adjacency, adjacency
-from maghub.baselines.models._stack import Stack, StackConfig, layer_widths
+from maghub.baselines.models._stack import Stack, StackConfig, Stacked, layer_widths
 
 
 class GINLayer(GINConv):
@@ -19,11 +18,11 @@ class GINLayer(GINConv):
         super().__init__(MLP([before, after, after], norm=None), eps, train_eps)
 
     def forward(self, x: Tensor, graph: Adjacency) -> Tensor:
-        """MLP((1 + eps) x_i + sum_j x_j), [N, out]."""
-        return self.nn((1 + self.eps) * x + graph @ x)
+        """MLP((1 + eps) x_i + sum_j x_j), [targets, out]."""
+        return self.nn((1 + self.eps) * x[: graph.targets] + graph @ x)
 
 
-class GIN(EarlyFusion):
+class GIN(Stacked):
     """Stack of GIN layers; defaults of OpenMAG, appendix G.2.
 
     Self loops of the input are taken off, else a node would count twice. Edge weights are ignored.
@@ -46,6 +45,6 @@ class GIN(EarlyFusion):
         eps = (config.eps, config.train_eps)
         self.stack = Stack([GINLayer(a, b, *eps) for a, b in pairwise(widths)], widths, config)
 
-    def encode(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        """See ``EarlyFusion.encode``."""
-        return self.stack(x, adjacency("sum", edge_index, None, x.shape[0]))
+    def graph(self, edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Adjacency:
+        """See ``Stacked.graph``."""
+        return adjacency("sum", edge_index, None, nodes)

@@ -195,8 +195,7 @@ class PairTask(Task):
         else:
             for part in node_batches(self.sampler(step), ids, size, epoch, shard=shard):
                 rows = torch.arange(part.batch_size, device=self.device)
-                edges = part.edge_index.to(self.device)
-                yield Batch(self.features(part.n_id), edges, rows, n_id=part.n_id)
+                yield self.sampled(part, rows)
 
     @torch.no_grad()
     def represent(self, step: Step) -> Sides:

@@ -79,7 +79,7 @@ class Scorer(Step):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Binary cross entropy, InfoNCE per modality and the encoder's own losses."""
-        output = self.encoder(batch.x, batch.edge_index)
+        output = self.encode(batch)
         assert batch.pairs is not None
         assert batch.y is not None
         logits = self.score(output.h, batch.pairs)
@@ -162,13 +162,11 @@ class LinkPrediction(Task):
             shard=shard,
         ):
             positives = part.edge_label_index[0, : len(part.input_id)]
-            yield Batch(
-                self.features(part.n_id),
-                part.edge_index.to(self.device),
+            yield self.sampled(
+                part,
                 positives[: config.contrasted].unique().to(self.device),
                 y=part.edge_label.float().to(self.device),
                 pairs=part.edge_label_index.to(self.device),
-                n_id=part.n_id,
             )
 
     def _whole_batch(self, epoch: int, shard: Shard) -> Batch:

@@ -51,7 +51,7 @@ class Classifier(Step):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """Cross entropy, InfoNCE per modality and the encoder's own losses."""
-        output = self.encoder(batch.x, batch.edge_index)
+        output = self.encode(batch)
         h = output.h[batch.rows]
         assert batch.y is not None
         losses = {"cross_entropy": nn.functional.cross_entropy(self.head(h), batch.y)}
@@ -115,8 +115,7 @@ class NodeClassification(Task):
         for part in node_batches(sampler, ids, size, epoch, shard=shard):
             rows = torch.arange(part.batch_size, device=self.device)
             y = self.shown[part.n_id[: part.batch_size].to(self.device)]
-            edge_index = part.edge_index.to(self.device)
-            yield Batch(self.features(part.n_id), edge_index, rows, y=y, n_id=part.n_id)
+            yield self.sampled(part, rows, y=y)
 
     @torch.no_grad()
     def evaluate(self, step: Step, split: str) -> dict[str, float]:

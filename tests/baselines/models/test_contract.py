@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+from itertools import accumulate
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from maghub import registry
 from maghub.baselines._model import Model
+from maghub.baselines.sampling import ALL, NeighborSampler
 from tests.baselines.models.cases import (
     DIMS,
     NAMES,
@@ -23,6 +25,7 @@ from tests.baselines.models.cases import (
     messy,
     ring,
 )
+from tests.helpers.sampled import random_graph
 
 GRAPHS = {
     "ring": (NODES, ring()),
@@ -114,6 +117,31 @@ def test_every_trainable_tensor_gets_a_gradient(name: str) -> None:
         if value.requires_grad and (value.grad is None or not value.grad.any())
     ]
     assert without == []
+
+
+@pytest.mark.parametrize("fanout", [ALL, 2])
+@pytest.mark.parametrize("options", [{}, {"residual": True, "norm": "layer", "layers": 4}])
+def test_trimming_a_sampled_graph_changes_nothing_that_is_asked_for(
+    name: str, fanout: int, options: dict[str, object]
+) -> None:
+    fields = registry.get("models", name).Config.model_fields
+    model = build(name, **{key: value for key, value in options.items() if key in fields}).eval()
+    if not model.trims:
+        pytest.skip(f"{name} computes all nodes of a sampled graph")
+    edges = random_graph(60, 200)
+    batch = NeighborSampler(edges, 60, [fanout] * model.hops).sample(torch.tensor([4, 59, 0, 7]))
+    x = {key: value[batch.n_id] for key, value in features(60).items()}
+    hops = list(accumulate(batch.num_sampled_nodes))
+    gradients, outputs = [], []
+    for more in ({}, {"hops": hops}):
+        model.zero_grad()
+        out = flat(model(x, batch.edge_index, **more))[: batch.batch_size]
+        (out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum().backward()
+        outputs.append(out)
+        gradients.append([p.grad for p in model.parameters()])
+    assert model(x, batch.edge_index, hops=hops).h.shape == (batch.batch_size, OUT)
+    torch.testing.assert_close(outputs[1], outputs[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(gradients[1], gradients[0], atol=1e-5, rtol=1e-4)
 
 
 def test_modalities_go_by_name(name: str) -> None:
