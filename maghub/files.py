@@ -46,14 +46,14 @@ def os_errors(where: object) -> Iterator[None]:
 
 
 @contextmanager
-def locked(file: BinaryIO | int) -> Iterator[None]:
+def locked(file: BinaryIO | int, *, shared: bool = False) -> Iterator[None]:
     """Wait until nobody else has the lock of an open file, or of an open folder by its handle;
-    where there are no locks, go on."""
+    where there are no locks, go on. Readers share theirs and keep writers out."""
     if fcntl is None:
         yield
         return
     with suppress(OSError):  # some network disks have none
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
         yield
     finally:

@@ -13,7 +13,10 @@ _SPECIAL = {
     "…": r"\dots{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
     **{c: "\\" + c for c in "&%$#_{}"},
+    # Behind the end of a row these would be its options, wherever the next row begins.
+    **{c: f"{{{c}}}" for c in "[*"},
 }
 
 

@@ -19,7 +19,7 @@ from maghub.mag import MAG
 from maghub.schema import features_from_dict, vector_columns
 from maghub.search.approximate import KINDS, Kind, Options
 from maghub.search.index import Index, Metric
-from maghub.search.storage import BUILD_AGAIN, RECORD, Origin, opened, read_record, save
+from maghub.search.storage import BUILD_AGAIN, Origin, kept, opened, read_record, save
 from maghub.seeding import DEFAULT_SEED
 from maghub.spec import VECTOR_KINDS, ConfigSpec
 
@@ -179,7 +179,7 @@ def open_index(
         return _belonging(column, Path(index))
     for wanted in KINDS if kind is None else (kind,):
         place = column.place(wanted, metric)  # type: ignore[arg-type]
-        if (place / RECORD).is_file():
+        if kept(place):
             return _belonging(column, place)
     if kind not in (None, "flat"):
         if kind not in KINDS:

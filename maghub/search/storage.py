@@ -1,6 +1,7 @@
 """An index on disk: FAISS's own file, arrays beside it, and ``index.json`` with their checksums.
 
-``index.json`` is written last and removed first, so that a folder with one is whole. The vectors of
+``index.json`` is written last and removed first, so that a folder with one is whole; readers wait
+while it is written. The vectors of
 a flat index are stored as they are (float16 in FAISS's scalar quantiser, bit for bit), with their
 lengths beside them; FAISS reads the file as an inner-product index. Files are memory-mapped.
 """
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,13 +79,23 @@ def save(index: Index, folder: Path, origin: Origin | None = None) -> Path:
     """
     with os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            with locked(handle):
-                _save(index, folder, origin)
-        finally:
-            os.close(handle)
+        with _held(folder):
+            _save(index, folder, origin)
     return folder
+
+
+@contextmanager
+def _held(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """The lock of an index: who writes it is alone, who reads it waits for that."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        raise MaghubError("holds no index", where=folder, fix=BUILD_AGAIN) from None
+    try:
+        with locked(handle, shared=shared):
+            yield
+    finally:
+        os.close(handle)
 
 
 def _save(index: Index, folder: Path, origin: Origin | None) -> None:
@@ -186,12 +199,25 @@ def _in_place(partial: Path, path: Path) -> None:
     os.replace(partial, path)
 
 
+def kept(folder: Path) -> bool:
+    """Whether a folder holds an index; one that is being written is waited for."""
+    if not folder.is_dir():
+        return False
+    with os_errors(folder), _held(folder, shared=True):
+        return (folder / RECORD).is_file()
+
+
 def read_record(folder: Path) -> Record:
-    """The ``index.json`` of a folder.
+    """The ``index.json`` of a folder; one that is being written is waited for.
 
     Raises:
         MaghubError: There is no index, or its record cannot be read.
     """
+    with os_errors(folder), _held(folder, shared=True):
+        return _record(folder)
+
+
+def _record(folder: Path) -> Record:
     path = folder / RECORD
     try:
         text = path.read_text("utf-8")
@@ -214,13 +240,15 @@ def opened(folder: Path) -> Index:
     Raises:
         MaghubError: There is none, a file is missing, or one is not what was saved.
     """
-    record = read_record(folder)
-    with os_errors(folder):
+    with os_errors(folder), _held(folder, shared=True):
+        record = _record(folder)
         for name, digest in record.files.items():
-            if name not in (VECTORS, NORMS, IDS) or known_sha256(folder / name) != digest:
+            path = folder / name
+            own = name in (VECTORS, NORMS, IDS) and path.is_file()
+            if not own or known_sha256(path) != digest:
                 raise MaghubError(
                     f"does not match its checksum in {RECORD}",
-                    where=folder / name,
+                    where=path,
                     fix=f"it was changed or damaged: {BUILD_AGAIN}",
                 )
         arrays = {

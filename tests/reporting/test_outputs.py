@@ -90,6 +90,7 @@ def latex_tables(page: str) -> list[Grid]:
 def _unlatex(cell: str) -> str:
     cell = re.sub(r"\\textsuperscript\{[a-z ]+\}$", "", cell.strip())
     cell = re.sub(r"^\$(?:\\mathbf\{)?([-0-9. \\pm]*)\}?\$$", r"\1", cell).replace(r"\pm", "±")
+    cell = cell.replace("{[}", "[").replace("{*}", "*").replace("\\textbar{}", "|")
     for command, sign in (("textbackslash", "\\"), ("textasciitilde", "~"), ("dots", "…")):
         cell = cell.replace(f"\\{command}{{}}", sign)
     for command, sign in (("textasciicircum", "^"), ("textless", "<"), ("textgreater", ">")):
@@ -201,6 +202,15 @@ def test_escaping_keeps_any_name(name: str) -> None:
     escaped = latex.escape(name).replace("$\\pm$", "±")
     assert _unlatex(escaped) == name
     assert not re.search(r"(?<!\\)[&%$#_]", re.sub(r"\\textbackslash\{\}", "", escaped))
+
+
+@pytest.mark.parametrize("name", ["[a] b", "*best", "a | b"])
+def test_a_name_is_no_option_of_the_end_of_the_row_above(name: str) -> None:
+    """LaTeX looks for ``[`` and ``*`` behind ``\\\\`` and ``\\midrule``, in the next line too."""
+    found = to_latex(summarise([*seeds(0.5, 0.6), *seeds(0.5, 0.6, model=name)]))
+    assert not re.search(r"^[\[*]", found, re.MULTILINE)
+    assert "|" not in found
+    assert name in [row[0] for row in latex_tables(found)[0]]
 
 
 def test_names_cannot_become_markup() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from maghub.search import Index, Options
+from maghub.search import Index, Options, storage
+from maghub.search.storage import kept, read_record
 from tests.helpers.reports import refusal
 from tests.search.test_exact import matrix, queries_for
 
@@ -193,3 +196,37 @@ def test_a_mapped_matrix_is_streamed_into_the_index(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     grown = int(done.stdout)
     assert grown < out.nbytes + block, f"grew by {grown / 1e6:.0f} MB"
+
+
+def test_readers_wait_while_an_index_is_written(tmp_path: Path, monkeypatch) -> None:
+    """Half of an index is never seen: not by who opens it, not by who looks for it."""
+    folder = Index.build(VECTORS).save(tmp_path / "index")
+    halfway, go_on = threading.Event(), threading.Event()
+    write = storage._write_faiss
+
+    def slow(index, path: Path) -> None:
+        halfway.set()
+        assert go_on.wait(60)
+        write(index, path)
+
+    monkeypatch.setattr(storage, "_write_faiss", slow)
+    with ThreadPoolExecutor(4) as pool:
+        writer = pool.submit(Index.build(VECTORS, metric="ip").save, folder)
+        assert halfway.wait(60)
+        assert not (folder / "index.json").exists()
+        readers = [pool.submit(read, folder) for read in (Index.open, kept, read_record)]
+        assert not wait(readers, timeout=0.3).done
+        go_on.set()
+        writer.result(60)
+        opened, found, record = (reader.result(60) for reader in readers)
+    assert (opened.metric, found, record.metric) == ("ip", True, "ip")
+
+
+@pytest.mark.parametrize("name", ["index.faiss", "norms.npy"])
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_file_that_is_gone_is_named(tmp_path: Path, name: str, folder: bool) -> None:
+    place = Index.build(VECTORS).save(tmp_path / "index")
+    (place / name).unlink()
+    if folder:
+        (place / name).mkdir()
+    assert str(place / name) in line(place)
