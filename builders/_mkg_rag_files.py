@@ -27,6 +27,8 @@ UPSTREAM = "upstream"
 GET = "your copy of XiaochenWang-PSU/MKG-RAG-Bench"
 _KIND_KEYS = ("group_kind", "group_type")
 _COUNT_KEYS = ("candidates_count", "positives")
+_DIGITS = 18
+"""Longer numbers are none that a table can hold."""
 
 
 @dataclass
@@ -150,13 +152,15 @@ def _require_equal(copies: Sequence[Path]) -> None:
         if file_sha256(other) == file_sha256(first):
             continue
         wanted = {_key(record): record.values for record in read_jsonl(first)}
-        seen = set()
+        left = Counter(_key(record) for record in read_jsonl(first))
         for record in read_jsonl(other):
             key = _key(record)
-            seen.add(key)
+            left[key] -= 1
             if wanted.get(key) != record.values:
                 raise record.fail(None, f"document {key} is not as in {first}")
-        if missing := sorted(set(wanted) - seen):
+            if left[key] < 0:
+                raise record.fail(None, f"document {key} comes more often than in {first}")
+        if missing := sorted(key for key, count in left.items() if count > 0):
             raise MaghubError(f"document {missing[0]} of {first} is missing", where=other)
 
 
@@ -166,8 +170,8 @@ def _key(record: Record) -> int:
 
 def _number(record: Record, key: str) -> int:
     value = record.first(key)
-    if type(value) is not int or value < 0:
-        raise record.fail(key, f"{str(value)[:40]!r} is not a number from 0")
+    if type(value) is not int or not 0 <= value < 10**_DIGITS:
+        raise record.fail(key, f"{str(value)[:40]!r} is not a number from 0 below 10^{_DIGITS}")
     return value
 
 
@@ -277,7 +281,11 @@ def _numbers(path: Path, counts: Counter[str]) -> Iterator[tuple[int, tuple[int,
         if line == 1 and cells[0].lower() in ("qid", "query-id", "query_id"):
             counts["qrels files with a header"] += 1
             continue
-        if len(cells) != 3 or not all(cell.strip().isdecimal() for cell in cells):
+        if len(cells) != 3 or not all(_is_number(cell.strip()) for cell in cells):
             what = f"{text[:40]!r} is not qid, doc_id and relevance with tabs between"
             raise MaghubError(what, where=place(path, row=line))
         yield line, (int(cells[0]), int(cells[1]), int(cells[2]))
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _DIGITS

@@ -177,6 +177,18 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: edit_lines(f / "test/mm_qrels.tsv", lambda lines: [lines[0], "1 2 1\n"]),
         "mm_qrels.tsv, row 2: '1 2 1' is not qid, doc_id and relevance",
     ),
+    "a number that no table holds": (
+        lambda f: edit_object(f / "test/mm_queries.jsonl", 2, qid=10**18),
+        "column qid, row 2: '1000000000000000000' is not a number from 0",
+    ),
+    "a relevance that no table holds": (
+        lambda f: edit_lines(f / "test/mm_qrels.tsv", lambda _: ["1\t2\t1" + "0" * 18]),
+        "2\\t1000000000000000000' is not qid, doc_id and relevance",
+    ),
+    "a number of thousands of digits": (
+        lambda f: edit_lines(f / "test/mm_qrels.tsv", lambda lines: ["9" * 5000 + "\t2\t1\n"]),
+        "mm_qrels.tsv, row 1: '9999",
+    ),
     "a picture outside": (
         lambda f: all_copies(f, "mm_corpus.jsonl", 4, image_path="../../x.jpg"),
         "mm_corpus.jsonl, column image_path, row 4: picture path '../../x.jpg' leads out",
@@ -192,6 +204,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "a copy that is shorter": (
         lambda f: edit_lines(f / "test/mm_corpus.jsonl", lambda lines: lines[:-1]),
         "test/mm_corpus.jsonl: document 20 of",
+    ),
+    "a copy with a document twice": (
+        lambda f: edit_lines(f / "test/mm_corpus.jsonl", lambda lines: [*lines, lines[5]]),
+        "test/mm_corpus.jsonl, row 22: document 5 comes more often than in",
     ),
     "both valid and val": (
         lambda f: (f / "val").mkdir(), "holds both valid and val, which are one split",
