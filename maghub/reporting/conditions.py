@@ -23,6 +23,17 @@ PROTOCOL = (
     "pairs",
     "limit",
     "references",
+    # of the tasks on retrieval benchmarks
+    "split",
+    "generator",
+    "evidence",
+    "pictures",
+    "max_tokens",
+    "parameters",
+    "k",
+    "batch",
+    "online",
+    "repeats",
 )
 """Task settings that decide how a result is measured, whatever the model."""
 RETRIEVAL = "kg-"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from maghub.reporting import summarise
+from maghub.reporting.conditions import PROTOCOL
 from tests.reporting.records import CHECKSUMS, CLIP, seeds
 
 DIFFERENT: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -144,6 +145,16 @@ def test_many_differences_are_cut_and_counted() -> None:
         ("pairs", None, 50),
         ("limit", None, 100),
         ("references", ["text"], ["text", "caption"]),
+        ("split", "test", "validation"),
+        ("generator", "extractive", "openai:m"),
+        ("evidence", 5, 10),
+        ("pictures", True, False),
+        ("max_tokens", 64, 8),
+        ("parameters", {}, {"temperature": 1}),
+        ("k", 10, 100),
+        ("batch", 256, 1),
+        ("online", 100, 1),
+        ("repeats", 3, 1),
     ],
 )
 def test_other_candidates_inputs_or_targets_forbid_a_comparison(
@@ -157,3 +168,13 @@ def test_other_candidates_inputs_or_targets_forbid_a_comparison(
     assert judged.pop("mlp") == (False, ())
     assert list(judged.values()) == [(True, ())]
     assert any(note.text.startswith(f"measured in another way: {name} ") for note in table.notes)
+
+
+def test_every_setting_of_retrieval_tasks_is_known_to_decide_or_not() -> None:
+    """Who adds a setting says here whether results under different values may be compared."""
+    from maghub.baselines.rag.tasks import efficiency, generation, retrieval
+
+    apart = {"setting", "rule"}  # tables of their own; part of the dataset
+    for task in (retrieval.KGRetrieval, generation.KGGeneration, efficiency.KGEfficiency):
+        deciding = set(task.Config.model_fields) - task.no_result - apart
+        assert deciding <= set(PROTOCOL), task.name
