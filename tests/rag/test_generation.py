@@ -110,6 +110,16 @@ def lines_of(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def test_runs_with_other_settings_keep_their_own_answers(rag_folder: Path, tmp_path: Path) -> None:
+    """A run again takes its own file; one of other settings never that of another."""
+    out = tmp_path / "results.jsonl"
+    changes: list[dict[str, Any]] = [{}, {"evidence": 2}, {"limit": 1}, {"k1": 0.5}, {}]
+    for change in changes:
+        settings = {"setting": "S2", **change}
+        maghub.run("rag-bm25", rag_folder, "kg-generation", settings=settings, out=out)
+    assert len(list(out.with_name("results-answers").glob("*.jsonl"))) == len(changes) - 1
+
+
 def test_extractive_run_equals_what_the_files_say(rag_folder: Path, tmp_path: Path) -> None:
     """Metrics recomputed from the published tables and the lines that were written."""
     out = tmp_path / "results.jsonl"

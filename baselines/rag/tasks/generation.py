@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,7 +115,9 @@ class KGGeneration(KGTask):
         finally:
             generator.close()
         results = [score_answer(said, right) for said, right in zip(answers, gold, strict=True)]
-        self._write(opened, scores, rows, gold, masked, answers, results)
+        path = self.answers_path(config)
+        if path is not None:
+            self._write(path, opened, scores, rows, gold, masked, answers, results)
         metrics = {name: float(np.mean([one[name] for one in results])) for name in NAMES}
         notes = [f"answers by {short_name(own.generator)}"]
         if generator.refused:
@@ -145,6 +148,7 @@ class KGGeneration(KGTask):
 
     def _write(
         self,
+        path: Path,
         opened: Opened,
         scores: np.ndarray,
         rows: Ints,
@@ -154,9 +158,6 @@ class KGGeneration(KGTask):
         results: list[dict[str, float]],
     ) -> None:
         """One JSON line per question; whole or not at all."""
-        path = self.answers_path()
-        if path is None:
-            return
         relevant = set(zip(opened.query.tolist(), opened.relevant.tolist(), strict=True))
         lines = []
         for q, key in enumerate(opened.questions.ids):
@@ -183,12 +184,19 @@ class KGGeneration(KGTask):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, "".join(f"{line}\n" for line in lines))
 
-    def answers_path(self) -> Path | None:
-        """Where the answers go: the setting, else a file beside the records, named by the run."""
+    def answers_path(self, model: RetrieverConfig) -> Path | None:
+        """Where the answers go: the setting, else a file beside the records, named by the run.
+
+        The name ends in a digest of all that decides the answers, so that no run with other
+        settings takes the file of another.
+        """
         request, config = self.request, self.config
         if config.answers is not None or request.out is None:
             return config.answers
         who = short_name(config.generator).replace(":", "-").replace("/", "-")
+        deciding = [model.model_dump(mode="json"), self.recorded(), dict(self.encoders)]
+        text = json.dumps(deciding, sort_keys=True, ensure_ascii=False)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         parts = (self.rag.spec.name, request.model, who, config.setting, config.split, config.rule)
-        name = "-".join([*parts, f"seed{request.seed}"]) + ".jsonl"
+        name = "-".join([*parts, f"seed{request.seed}", digest]) + ".jsonl"
         return request.out.with_name(f"{request.out.stem}-answers") / name
