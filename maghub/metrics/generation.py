@@ -48,7 +48,8 @@ def bleu4(predictions: Sequence[str], references: References) -> float:
     most = max(map(len, several))
     streams = [[own[i] if i < len(own) else None for own in several] for i in range(most)]
     corpus_bleu = library("sacrebleu", "sacrebleu", "metrics").corpus_bleu
-    return float(corpus_bleu(list(predictions), streams).score)
+    # equal texts come out as 100.00000000000004
+    return min(100.0, float(corpus_bleu(list(predictions), streams).score))
 
 
 def rouge_l(predictions: Sequence[str], references: References) -> float:

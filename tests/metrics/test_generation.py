@@ -53,6 +53,13 @@ def test_hand_case_of_bleu() -> None:
     assert metrics.bleu4(["xx yy"], ["the cat"]) == 0
 
 
+def test_equal_texts_have_exactly_the_largest_bleu_and_rouge() -> None:
+    for words in range(4, 40):
+        texts = [" ".join(f"w{i}" for i in range(n)) for n in (words, words + 1)]
+        assert metrics.bleu4(texts, texts) == 100
+        assert metrics.rouge_l(texts, texts) == 100
+
+
 def test_hand_case_of_rouge_l() -> None:
     # "police kill the gunman" against "police killed the gunman" (Lin 2004): LCS 3 of 4 and 4.
     assert metrics.rouge_l(["police kill the gunman"], ["Police killed the gunman."]) == 75
