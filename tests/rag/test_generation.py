@@ -120,6 +120,13 @@ def test_runs_with_other_settings_keep_their_own_answers(rag_folder: Path, tmp_p
     assert len(list(out.with_name("results-answers").glob("*.jsonl"))) == len(changes) - 1
 
 
+def test_seeds_do_not_share_a_file_of_answers(rag_folder: Path, tmp_path: Path) -> None:
+    settings = {"setting": "S2", "answers": str(tmp_path / "a.jsonl")}
+    maghub.run("rag-random", rag_folder, "kg-generation", settings=settings, seeds=3)
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert found == ["a-seed1.jsonl", "a-seed2.jsonl", "a.jsonl"]
+
+
 def test_extractive_run_equals_what_the_files_say(rag_folder: Path, tmp_path: Path) -> None:
     """Metrics recomputed from the published tables and the lines that were written."""
     out = tmp_path / "results.jsonl"

@@ -35,7 +35,8 @@ class KGGenerationConfig(KGTaskConfig):
         evidence: Triplets shown to the generator.
         pictures: Whether it sees the question's picture.
         max_tokens: Longest answer.
-        answers: JSON-lines file of the answers; None: beside the result records.
+        answers: JSON-lines file of the answers, with ``-seed1`` in its name for seed 1 and so on;
+            None: beside the result records.
         base_url, key_variable, cache, concurrency, batch_size, timeout, attempts: How a model is
             reached, see ``maghub.llm.Settings``; the key comes from the environment.
         parameters: Sent with every request in place of our own; null leaves one out.
@@ -191,8 +192,11 @@ class KGGeneration(KGTask):
         settings takes the file of another.
         """
         request, config = self.request, self.config
-        if config.answers is not None or request.out is None:
-            return config.answers
+        if config.answers is not None:
+            path, seed = config.answers, request.seed
+            return path.with_name(f"{path.stem}-seed{seed}{path.suffix}") if seed else path
+        if request.out is None:
+            return None
         who = short_name(config.generator).replace(":", "-").replace("/", "-")
         deciding = [model.model_dump(mode="json"), self.recorded(), dict(self.encoders)]
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False)
