@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maghub.errors import MaghubError, MissingExtra, nearest
+from maghub.search.kernels import fast_blas
 
 DEVICES = ("auto", "cpu", "gpu")
 GPU_MAX_K = 2048
@@ -26,7 +27,8 @@ def library() -> Any:
         MissingExtra: Neither faiss-cpu nor faiss-gpu is installed.
     """
     try:
-        import faiss
+        with fast_blas():
+            import faiss
     except ImportError:
         raise MissingExtra("faiss-cpu", "faiss") from None
     return faiss

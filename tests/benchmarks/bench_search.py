@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 import torch
 
 from maghub.search import Index, Options
+from maghub.search.backend import library
 from tests.benchmarks._timing import best_of, fresh, seconds, show
 
 SHAPES = {"retrieval": (35_000, 512, 100), "KG-RAG triplets": (25_517, 512, 100)}
@@ -64,7 +64,7 @@ def exact(rows: int, width: int, k: int, what: str) -> None:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((rows, width), dtype=np.float32)
     queries = rng.standard_normal((QUERIES, width), dtype=np.float32)
-    plain = faiss.IndexFlatIP(width)
+    plain = library().IndexFlatIP(width)
     plain.add(unit(vectors))
     ours = {kind: Index.build(vectors.astype(kind)) for kind in ("float32", "float16")}
     matrix, asked = torch.from_numpy(unit(vectors)), torch.from_numpy(unit(queries))
