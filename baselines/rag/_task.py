@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -163,6 +164,11 @@ class KGTask(ABC):
         """The retriever, ready to search."""
         request = self.request
         return self.kind(opened.corpus, config, seed=request.seed, device=request.device)
+
+    def own_path(self, path: Path) -> Path:
+        """A path from the settings for this seed: ``-seed1`` in its name for seed 1 and so on."""
+        seed = self.request.seed
+        return path.with_name(f"{path.stem}-seed{seed}{path.suffix}") if seed else path
 
     def recorded(self) -> dict[str, Any]:
         """The settings as they stand in the record."""

@@ -151,7 +151,7 @@ def test_training_improves_a_tiny_model_and_repeats_itself(
     from tests.helpers.ragged import ranked, unit64
 
     opened = open_setting(maghub.load(planted), "S2", "test", "group_split")  # type: ignore[arg-type]
-    model = load_two_tower(str(tmp_path / "tuned"), "cpu")
+    model = load_two_tower(str(tmp_path / "tuned-seed3"), "cpu")
     scores = (
         unit64(encoded(model, list(opened.questions.texts)).rows)
         @ unit64(encoded(model, opened.corpus.texts).rows).T

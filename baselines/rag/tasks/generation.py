@@ -193,8 +193,7 @@ class KGGeneration(KGTask):
         """
         request, config = self.request, self.config
         if config.answers is not None:
-            path, seed = config.answers, request.seed
-            return path.with_name(f"{path.stem}-seed{seed}{path.suffix}") if seed else path
+            return self.own_path(config.answers)
         if request.out is None:
             return None
         who = short_name(config.generator).replace(":", "-").replace("/", "-")

@@ -27,7 +27,8 @@ class KGTrainingConfig(KGTaskConfig):
 
     Attributes:
         tower: Folder or Hub id of the text encoder that is fine-tuned (sentence-transformers).
-        save: Folder for the fine-tuned model; None keeps it nowhere.
+        save: Folder for the fine-tuned model, with ``-seed1`` in its name for seed 1 and so on;
+            None keeps it nowhere.
         mined_by: Who finds hard negatives: ``rag-bm25``, or ``rag-text`` with published vectors.
         negatives: Hard negatives per judgement.
         depth: How deep they are looked for.
@@ -95,7 +96,7 @@ class KGTraining(KGRetrieval):
         spent = time.monotonic() - begin
         after = self._ranked(model, opened)
         if own.save is not None:
-            model.save(str(own.save))
+            model.save(str(self.own_path(own.save)))
         return Measured(
             after,
             controls={f"before_{name}": value for name, value in before.items()},
