@@ -56,9 +56,10 @@ def sample_hop(
     Returns:
         ``nodes``, ``edge_index`` and ``e_id`` with this hop's behind them.
     """
-    known, done, drawn = len(nodes), len(e_id), 0
+    known, done, drawn, most = len(nodes), len(e_id), 0, 0
     for i in range(begin, known):
         degree = start[nodes[i] + 1] - start[nodes[i]]
+        most = max(most, degree)
         drawn += degree if fanout < 0 else min(degree, fanout)
     end = done + drawn
     all_nodes = np.empty(known + drawn, np.int64)
@@ -68,7 +69,7 @@ def sample_hop(
     ends = np.empty((2, end), np.int64)
     ends[:, :done] = edge_index
     sources, targets = ends[0], ends[1]
-    _draw(start, nodes, begin, fanout, rng, edges[done:], targets[done:])
+    _draw(start, nodes, begin, min(fanout, most), most, rng, edges[done:], targets[done:])
     for at in range(done, end):  # cache misses only, so that many are under way at once
         place = edges[at]
         sources[at] = in_edges[place, 0]
@@ -91,13 +92,17 @@ def _draw(
     nodes: Ints,
     begin: int,
     fanout: int,
+    most: int,
     rng: np.random.Generator,
     places: Ints,
     targets: Ints,
 ) -> None:
-    """Fills in places of in-edges, a uniform subset per node, and the local number of the node."""
+    """Fills in places of in-edges, a uniform subset per node, and the local number of the node.
+
+    No node has more than ``most`` in-edges, and ``fanout`` is not above that.
+    """
     few = max(fanout, 1) * (4 + max(fanout, 1) // 8)  # above, Floyd's k * k / 2 steps are fewer
-    order = np.empty(few, np.int32)
+    order = np.empty(min(few, most), np.int32)
     at = 0
     for i in range(begin, len(nodes)):
         first = start[nodes[i]]

@@ -102,6 +102,13 @@ def test_a_seed_given_twice_stands_twice_with_draws_of_its_own() -> None:
     assert first.tolist() != second.tolist()
 
 
+@pytest.mark.parametrize("fanout", [1_000, 2**31 - 1, 2**40])
+def test_a_fanout_above_every_degree_takes_all_and_costs_nothing(fanout: int) -> None:
+    edge_index, seeds = random_graph(50, 3000), torch.arange(7)
+    every = NeighborSampler(edge_index, 50, [ALL, ALL]).sample(seeds)
+    assert same(every, NeighborSampler(edge_index, 50, [fanout, fanout]).sample(seeds))
+
+
 def test_one_node_no_edges_no_seeds_and_no_hops_work() -> None:
     none = edges()
     alone = NeighborSampler(none, 1, [3, ALL]).sample(torch.tensor([0]))
