@@ -129,7 +129,9 @@ def test_unknown_encoder_gives_the_nearest_names(tmp_path: Path) -> None:
 
 def test_a_dataset_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("sku,junk\na,1\nb,2\na,3\n")
-    assert run("init", "mine", cwd=tmp_path).returncode == 0
+    started = run("init", "mine", cwd=tmp_path)
+    assert started.returncode == 0
+    assert len(started.stdout.splitlines()) == 1  # a command that can be copied
     command = ["build", "mine", "--from", "n.csv", "--card", "mine/card.md", "--out", "out"]
     bad = run(*command, "--map", "id=sku", cwd=tmp_path)
     assert bad.returncode == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import numpy as np
@@ -24,12 +25,23 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Keys = NDArray[np.uint64]
 UNASSIGNED = layout.SPLITS.index(layout.UNASSIGNED)
-_NO_WORD = re.compile(r"[\W_]+")
 
 
 def normalised(text: str) -> str:
     """A text without case, punctuation, compatibility forms and repeated blanks."""
-    return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    return _no_word().sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+@cache
+def _no_word() -> re.Pattern[str]:
+    """Punctuation, blanks and what is not seen. Marks stay, as they are letters of many scripts,
+    and symbols, which tell C++ from C# and are all that some texts have."""
+    unseen = [*map(chr, range(0xFE00, 0xFE10))]  # variation selectors
+    for code in range(sys.maxunicode + 1):
+        kind = unicodedata.category(chr(code))
+        if kind[0] in "PZ" or kind in ("Cc", "Cf"):
+            unseen.append(chr(code))
+    return re.compile(f"[{re.escape(''.join(unseen))}]+")
 
 
 def key_of(data: bytes) -> int:

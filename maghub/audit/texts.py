@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maghub.audit.report import Check, skipped
-from maghub.audit.subject import UNASSIGNED, Ints, Keys, Rows, Subject
+from maghub.audit.subject import UNASSIGNED, Bools, Ints, Keys, Rows, Subject
 from maghub.audit.twins import Twins, check_of, equal_twins, keep_best
 from maghub.seeding import child_rng
 
 EXACT, NEAR = "equal texts across splits", "near-equal texts across splits"
 WIDTH, ALIKE, MAX_CHARS = 5, 0.8, 5_000
 EXACT_FAIL, NEAR_FAIL = 0.05, 0.2
-_BANDS, _ROWS, _REACH, _BLOCK = 16, 4, 16, 2_000
+_BANDS, _ROWS, _REACH, _BLOCK, _PAIRS = 16, 4, 16, 2_000, 100_000
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -62,9 +62,10 @@ def signatures(texts: Sequence[str], seed: int) -> NDArray[np.uint32]:
 
 
 def candidates(found: NDArray[np.uint32], codes: NDArray[np.int8]) -> Ints:
-    """Pairs [M, 2] in different splits that agree in a band of their signatures."""
+    """Pairs [M, 2] in different splits that agree in a band of their signatures, and nearly enough
+    in the whole of them: of texts made from one template, most agree in some band."""
     n = np.int64(len(found))
-    pairs = [np.zeros(0, np.int64)]
+    unique = np.zeros(0, np.int64)
     for band in range(_BANDS):
         words = found[:, band * _ROWS : (band + 1) * _ROWS].astype(np.uint64)
         keys = words[:, 0]
@@ -72,15 +73,27 @@ def candidates(found: NDArray[np.uint32], codes: NDArray[np.int8]) -> Ints:
             keys = keys * _BASE + words[:, other]
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
+        pairs = [unique]
         for reach in range(1, min(_REACH, len(order) - 1) + 1):
             same = ordered[reach:] == ordered[:-reach]
             if not same.any():
                 break
             left, right = order[:-reach][same], order[reach:][same]
             cross = codes[left] != codes[right]
-            pairs.append(left[cross] * n + right[cross])
-    unique = np.unique(np.concatenate(pairs))
+            left, right = left[cross], right[cross]
+            likely = _likely(found, left, right)
+            pairs.append(left[likely] * n + right[likely])
+        unique = np.unique(np.concatenate(pairs))
     return np.stack([unique // n, unique % n], axis=1) if n else np.zeros((0, 2), np.int64)
+
+
+def _likely(found: NDArray[np.uint32], left: Ints, right: Ints) -> Bools:
+    """Which pairs agree in so much of their signatures that they may be alike; block by block."""
+    likely = np.empty(len(left), np.bool_)
+    for start in range(0, len(left), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        likely[part] = (found[left[part]] == found[right[part]]).mean(axis=1) >= ALIKE - 0.25
+    return likely
 
 
 def jaccard(subject: Rows, pairs: Ints) -> NDArray[np.float64]:
@@ -108,9 +121,7 @@ def _near_twins(subject: Rows) -> Twins:
     found = signatures([subject.texts[row] for row in kept], subject.seed)
     local = candidates(found, subject.codes[kept])
     different = subject.text_keys[kept[local[:, 0]]] != subject.text_keys[kept[local[:, 1]]]
-    local = local[different]
-    likely = (found[local[:, 0]] == found[local[:, 1]]).mean(axis=1) >= ALIKE - 0.25
-    pairs = kept[local[likely]]
+    pairs = kept[local[different]]
     scores = jaccard(subject, pairs)
     pairs, scores = pairs[scores >= ALIKE], scores[scores >= ALIKE]
     twins: Twins = {}

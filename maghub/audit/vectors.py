@@ -113,7 +113,7 @@ def check_modalities(subject: Subject, found: Prints | None) -> list[Check]:
             verdicts.append(
                 "fail" if keys is None else "warn"
             )  # sources may be left out on purpose
-        elif keys is not None and len(present) > 1 and len(np.unique(keys[present])) == 1:
+        elif keys is not None and present.sum() > 1 and len(np.unique(keys[present])) == 1:
             dead.append(f"{name}: the same for all")
             verdicts.append("fail")
     return [

@@ -130,7 +130,7 @@ def init_command(
     card = folder / "card.md"
     tables = "--from NODES --edges EDGES --map id=COLUMN"
     command = f"maghub build {name} {tables} --card {card} --out FOLDER"
-    console.print(f"fill in {card}, then: {command}", markup=False)
+    console.print(f"fill in {card}, then: {command}", markup=False, soft_wrap=True)
 
 
 def build_command(
