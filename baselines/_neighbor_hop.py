@@ -50,7 +50,7 @@ def sample_hop(
         begin: Where those start whose in-edges are drawn.
         edge_index: int64 [2, e], local edges so far.
         e_id: int64 [e], their ids.
-        fanout: In-edges per node, negative for all.
+        fanout: Most in-edges per node.
         rng: Source of the draws.
 
     Returns:
@@ -60,7 +60,7 @@ def sample_hop(
     for i in range(begin, known):
         degree = start[nodes[i] + 1] - start[nodes[i]]
         most = max(most, degree)
-        drawn += degree if fanout < 0 else min(degree, fanout)
+        drawn += min(degree, fanout)
     end = done + drawn
     all_nodes = np.empty(known + drawn, np.int64)
     all_nodes[:known] = nodes
@@ -101,13 +101,13 @@ def _draw(
 
     No node has more than ``most`` in-edges, and ``fanout`` is not above that.
     """
-    few = max(fanout, 1) * (4 + max(fanout, 1) // 8)  # above, Floyd's k * k / 2 steps are fewer
+    few = fanout * (4 + fanout // 8)  # above, Floyd's k * k / 2 steps are fewer
     order = np.empty(min(few, most), np.int32)
     at = 0
     for i in range(begin, len(nodes)):
         first = start[nodes[i]]
         degree = start[nodes[i] + 1] - first
-        take = degree if fanout < 0 else min(degree, fanout)
+        take = min(degree, fanout)
         rest = degree - take
         if rest == 0:
             for j in range(take):

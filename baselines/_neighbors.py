@@ -58,8 +58,7 @@ class NeighborSampler:
         _check_graph(edge_index, num_nodes, fanout)
         self.num_nodes, self.fanout, self.seed = num_nodes, tuple(fanout), seed
         src, dst = edge_index.cpu().numpy()
-        start, edges = _by_target(dst, num_nodes)
-        self._start = start.astype(np.int32)
+        self._start, edges = _by_target(dst, num_nodes)
         # Source and edge id of an in-edge stand side by side: one cache miss instead of two.
         self._in_edges = np.empty((len(edges), 2), np.uint32)
         self._in_edges[:, 0], self._in_edges[:, 1] = src[edges], edges
@@ -94,6 +93,7 @@ class NeighborSampler:
         begin = 0
         for fanout in self.fanout:
             known, done = len(nodes), len(e_id)
+            most = len(self._in_edges) if fanout == ALL else fanout
             nodes, edge_index, e_id = sample_hop(
                 self._start,
                 self._in_edges,
@@ -103,7 +103,7 @@ class NeighborSampler:
                 begin,
                 edge_index,
                 e_id,
-                fanout,
+                most,
                 rng,
             )
             self._base = base + len(nodes)
@@ -183,14 +183,14 @@ def neighbor_sampler(
 
 def _by_target(
     dst: NDArray[np.int64], num_nodes: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """int64 [N + 1] where each node's in-edges start, and edge ids sorted by target (stable)."""
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """int32 [N + 1] where each node's in-edges start, and edge ids sorted by target (stable)."""
     count = len(dst)
     by_edge = sparse.csr_array(
         (np.ones(count, np.int8), dst, np.arange(count + 1)), shape=(count, num_nodes)
     )
     by_target = by_edge.tocsc()  # a counting sort
-    return by_target.indptr.astype(np.int64), by_target.indices
+    return by_target.indptr.astype(np.int32), by_target.indices.astype(np.int32)
 
 
 def _check_graph(edge_index: Tensor, num_nodes: int, fanout: Sequence[int]) -> None:

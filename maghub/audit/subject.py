@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import sys
 import unicodedata
 from abc import ABC, abstractmethod
@@ -29,19 +28,20 @@ UNASSIGNED = layout.SPLITS.index(layout.UNASSIGNED)
 
 def normalised(text: str) -> str:
     """A text without case, punctuation, compatibility forms and repeated blanks."""
-    return _no_word().sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(folded.translate(_blanks()).split())
 
 
 @cache
-def _no_word() -> re.Pattern[str]:
-    """Punctuation, blanks and what is not seen. Marks stay, as they are letters of many scripts,
-    and symbols, which tell C++ from C# and are all that some texts have."""
-    unseen = [*map(chr, range(0xFE00, 0xFE10))]  # variation selectors
+def _blanks() -> dict[int, str]:
+    """A blank for punctuation, blanks and what is not seen. Marks stay, as they are letters of many
+    scripts, and symbols, which tell C++ from C# and are all that some texts have."""
+    unseen = [*range(0xFE00, 0xFE10)]  # variation selectors
     for code in range(sys.maxunicode + 1):
         kind = unicodedata.category(chr(code))
         if kind[0] in "PZ" or kind in ("Cc", "Cf"):
-            unseen.append(chr(code))
-    return re.compile(f"[{re.escape(''.join(unseen))}]+")
+            unseen.append(code)
+    return dict.fromkeys(unseen, " ")
 
 
 def key_of(data: bytes) -> int:
